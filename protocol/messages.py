@@ -1,0 +1,364 @@
+"""What the members of the team say to each other. Frozen, typed, and refused when a field is unknown.
+
+Everything here crosses a process boundary as msgpack of ``model_dump()`` (see ``protocol.wire``); nothing is pickled.
+Times of kernels are nanoseconds per launch; gains are natural-log ratios ``ln(base / candidate)`` unless a name says
+``speedup`` (a plain ratio, > 1 is faster).
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Message(BaseModel):
+    """Base of everything that is said: immutable, and unknown fields are an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Role(StrEnum):
+    """How an agent spends its experiments."""
+
+    EXPLORER = "explorer"
+    EXPLOITER = "exploiter"
+
+
+class Phase(StrEnum):
+    """Where an agent's search stands, by experiment count; plateau overrides."""
+
+    EARLY = "early"
+    MID = "mid"
+    LATE = "late"
+    PLATEAU = "plateau"
+
+
+class Position(StrEnum):
+    """Where the incumbent stands on the hardware, by profile."""
+
+    COMPUTE = "compute"
+    BANDWIDTH = "bandwidth"
+    OCCUPANCY = "occupancy"
+    LATENCY = "latency"
+    BALANCED = "balanced"
+    UNKNOWN = "unknown"
+
+
+class Outcome(StrEnum):
+    """What the judge saw. It decides nothing: the verdict is the coordinator's, by the law."""
+
+    MEASURED = "measured"
+    TAMPERED = "tampered"
+    BUILD_FAILED = "build_failed"
+    INCORRECT = "incorrect"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+
+
+class Verdict(StrEnum):
+    """What the law says about one experiment."""
+
+    KEEP = "KEEP"
+    KEEP_SIMPLER = "KEEP_SIMPLER"
+    REVERT = "REVERT"
+    UNRESOLVED = "UNRESOLVED"
+    TAMPERED = "TAMPERED"
+    BUILD_FAILED = "BUILD_FAILED"
+    INCORRECT = "INCORRECT"
+    CRASHED = "CRASHED"
+    TIMEOUT = "TIMEOUT"
+    LOST = "LOST"
+
+    @property
+    def kept(self) -> bool:
+        """True when the experiment's commit stays on its agent's branch."""
+        return self in (Verdict.KEEP, Verdict.KEEP_SIMPLER)
+
+
+# ---------------------------------------------------------------- plans and proposals
+
+Parameter = int | float | str | bool
+
+
+class Plan(Message):
+    """One change, argued before it is run. All fields are required by the law except those with a default."""
+
+    technique: str = Field(min_length=1, description="card name in roles/techniques, or a short slug for a new idea")
+    category: str = Field(min_length=1, description="category of the technique; directions claim categories")
+    bottleneck: str = Field(min_length=1, description="what limits the kernel now")
+    evidence: str = Field(min_length=1, description="where that is seen: profile, remark, source line, measurement")
+    change: str = Field(min_length=1, description="the one change, in one line")
+    mechanism: str = Field(min_length=1, description="why it should help")
+    expected_gain: float = Field(description="expected log gain; negative is allowed for a simplification")
+    disproof: str = Field(min_length=1, description="what observation would refute the mechanism")
+    fallback: str = Field(min_length=1, description="what to try when it is refuted")
+    cell: str = Field(min_length=1, description="strategy-matrix cell, 'position/phase'")
+    rewrite: str = Field("", description="the design in one sentence when this is a principled rewrite, else empty")
+    differs: str = Field("", description="what is different from the team's reverted try of the same technique")
+    cites: str = Field("", description="id of the search that inspired it, when a search duty was owed")
+
+
+class Variant(Message):
+    """One parameter setting of the plan's change: the full new text of every file it touches."""
+
+    parameters: dict[str, Parameter] = {}
+    files: dict[str, str] = Field(min_length=1, description="path relative to the task folder -> new content")
+
+
+class Proposal(Message):
+    """What a mind answers: a plan and 1..8 parameter variants of its one change."""
+
+    plan: Plan
+    variants: tuple[Variant, ...] = Field(min_length=1, max_length=8)
+    dollars: float = 0.0
+
+
+class Source(Message):
+    """Where a finding of a search comes from."""
+
+    title: str
+    locator: str = Field(description="URL, or a citation when offline")
+
+
+class SearchReport(Message):
+    """The answer to a search duty: queries, sources, the technique chosen and why."""
+
+    id: str
+    queries: tuple[str, ...] = Field(min_length=1)
+    sources: tuple[Source, ...] = Field(min_length=1)
+    technique: str
+    category: str
+    why: str
+    dollars: float = 0.0
+
+
+class ProfileReport(Message):
+    """The answer to a profile duty. ``tool`` names what was used; a missing metric is absent, never zero."""
+
+    commit: str
+    tool: str
+    position: Position = Position.UNKNOWN
+    metrics: dict[str, float] = {}
+    remarks: tuple[str, ...] = ()
+    claim: str = Field("", description="how far the evidence carries, in one sentence")
+
+
+# ---------------------------------------------------------------- what the judge saw
+
+
+class Pair(Message):
+    """One back-to-back comparison on one workload: mean nanoseconds per launch of each side."""
+
+    candidate_first: bool
+    base_ns: float = Field(gt=0.0)
+    candidate_ns: float = Field(gt=0.0)
+
+
+class Restart(Message):
+    """Pairs measured between two process restarts, per workload name. All workloads are measured in every restart."""
+
+    pairs: dict[str, tuple[Pair, ...]]
+
+
+class WorkloadCheck(Message):
+    """Correctness of one workload over all seeds and value profiles."""
+
+    workload: str
+    checks: int = Field(ge=0, description="outputs compared")
+    worst: float = Field(ge=0.0, description="largest error as a share of its tolerance; <= 1 passes")
+
+
+class Build(Message):
+    """How one side was built. Flags belong to the judge and are equal on both sides."""
+
+    compiler: str
+    flags: tuple[str, ...]
+    seconds: float
+    artifact: str = Field(description="sha256 of the artifact, checked again when it is loaded")
+    cached: bool = False
+    remarks: tuple[str, ...] = ()
+
+
+class DeviceInfo(Message):
+    """What a measurement ran on. Peaks are measured, never looked up; absent when not measured."""
+
+    kind: Literal["cpu", "cuda"]
+    id: str = Field(description="GPU UUID, or 'cpu:0' / 'cpu:0-1' for a core set")
+    name: str
+    details: dict[str, str] = {}
+    peaks: dict[str, float] = Field(default_factory=dict, description="e.g. copy_bytes_per_s, fp32_flops_per_s")
+
+
+class Measurement(Message):
+    """Everything the judge saw of one base/candidate comparison, raw."""
+
+    outcome: Outcome
+    detail: str = Field("", description="one sentence: what happened and where")
+    workload: str = Field("", description="the workload on which it happened, when there is one")
+    restarts: tuple[Restart, ...] = ()
+    checks: tuple[WorkloadCheck, ...] = ()
+    base_build: Build | None = None
+    candidate_build: Build | None = None
+    device: DeviceInfo | None = None
+    discarded: int = Field(0, description="disturbed blocks thrown away")
+    seconds: dict[str, float] = Field(default_factory=dict, description="wall time by part: build, check, measure")
+    simplicity: dict[str, tuple[int, int]] = Field(
+        default_factory=dict, description="tokens, branches, knobs: (base, candidate)"
+    )
+
+    @property
+    def pairs(self) -> int:
+        """Pairs measured, over all restarts, of the workload with the fewest."""
+        counts: dict[str, int] = {}
+        for restart in self.restarts:
+            for name, pairs in restart.pairs.items():
+                counts[name] = counts.get(name, 0) + len(pairs)
+        return min(counts.values(), default=0)
+
+
+class Noise(Message):
+    """What an A/A calibration found for one device and task. Standard deviations of log ratios."""
+
+    restart_sd: float = Field(ge=0.0, description="between restarts: the bias that pairs cannot average away")
+    restart_df: int = Field(ge=1, description="degrees of freedom behind restart_sd")
+    pair_sd: float = Field(ge=0.0, description="of one pair within a restart, all workloads combined by weight")
+    floor: float = Field(ge=0.0, description="smallest log gain this device and task can tell from nothing")
+
+
+class Estimate(Message):
+    """What the samples say about one log gain: estimate and interval at the test's error level."""
+
+    gain: float
+    low: float
+    high: float
+    pairs: int
+    restarts: int
+
+    @property
+    def speedup(self) -> float:
+        """The estimate as a plain ratio; > 1 is faster."""
+        from math import exp
+
+        return exp(self.gain)
+
+
+class Decision(Message):
+    """What the sequential test says at one look."""
+
+    state: Literal["keep", "revert", "continue", "unresolved"]
+    reason: str
+    overall: Estimate
+    workloads: dict[str, Estimate] = {}
+
+
+# ---------------------------------------------------------------- duties
+
+
+class Experiment(Message):
+    """Propose and run one change."""
+
+    kind: Literal["experiment"] = "experiment"
+    id: str
+    number: int
+    base: str = Field(description="commit the change starts from")
+    direction: str = ""
+
+
+class Baseline(Message):
+    """Judge the kernel as it stands and calibrate the noise floor (A/A, and A/A plus a known extra)."""
+
+    kind: Literal["baseline"] = "baseline"
+    id: str
+    commit: str
+
+
+class Search(Message):
+    """Look for a technique that the team has not tried. No experiment is accepted from the agent until it is reported."""
+
+    kind: Literal["search"] = "search"
+    id: str
+    why: str
+
+
+class Profile(Message):
+    """Profile one commit before the next plan."""
+
+    kind: Literal["profile"] = "profile"
+    id: str
+    commit: str
+
+
+class VerifyLanding(Message):
+    """Measure the merged tree against main, with fresh inputs and processes."""
+
+    kind: Literal["verify"] = "verify"
+    id: str
+    experiment: str
+    candidate: str
+    main: str
+
+
+class Rest(Message):
+    """Nothing to do now; ask again after this many seconds."""
+
+    kind: Literal["rest"] = "rest"
+    seconds: float
+    why: str
+
+
+class Stop(Message):
+    """The campaign ends for this agent."""
+
+    kind: Literal["stop"] = "stop"
+    why: str
+
+
+Duty = Annotated[Experiment | Baseline | Search | Profile | VerifyLanding | Rest | Stop, Field(discriminator="kind")]
+
+
+# ---------------------------------------------------------------- what a mind is told
+
+
+class PastExperiment(Message):
+    """One line of the team's history, as every mind may see it."""
+
+    id: str
+    agent: str
+    role: Role
+    plan: Plan
+    parameters: dict[str, Parameter] = {}
+    verdict: Verdict
+    reason: str
+    gain: float | None = None
+    low: float | None = None
+    high: float | None = None
+    base: str
+    commit: str
+    screened: tuple[tuple[dict[str, Parameter], float | None], ...] = Field(
+        (), description="every variant's parameters with its screened log gain, None when it failed"
+    )
+
+
+class Briefing(Message):
+    """Everything a mind gets for one proposal, built from the ledger and never from memory."""
+
+    agent: str
+    role: Role
+    number: int = Field(description="experiments of this agent so far")
+    task: str
+    language: Literal["cpp", "cuda", "triton"]
+    numerics: Literal["reference", "strict", "approximate"]
+    editable: dict[str, str] = Field(description="path -> text at the base commit")
+    base: str
+    workloads: dict[str, dict[str, int]]
+    phase: Phase
+    position: Position
+    direction: str = ""
+    allowed_categories: tuple[str, ...] = Field((), description="empty means any")
+    closed_categories: tuple[str, ...] = ()
+    abandoned: tuple[str, ...] = Field((), description="techniques that the team abandoned or that crashed for good")
+    search: SearchReport | None = Field(None, description="the next plan must cite it when present")
+    history: tuple[PastExperiment, ...] = ()
+    profile: ProfileReport | None = None
+    max_variants: int = 4
+    seed: int = 0

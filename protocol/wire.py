@@ -1,0 +1,43 @@
+"""Length-prefixed msgpack: the only way that judge, runner and agent talk. Nothing is ever unpickled.
+
+A frame is a 4-byte little-endian length and that many bytes of msgpack. Frames have a size cap, so that an untrusted
+peer cannot exhaust memory; whatever does not decode raises ``WireError``.
+"""
+
+import struct
+from typing import Any
+
+import msgpack
+
+MAX_FRAME = 64 * 1024 * 1024
+_LENGTH = struct.Struct("<I")
+
+
+class WireError(ValueError):
+    """The peer sent something that is not a frame."""
+
+
+def encode(body: Any, limit: int = MAX_FRAME) -> bytes:
+    """One frame holding ``body`` (maps, lists, str, bytes, int, float, bool, None)."""
+    payload: bytes = msgpack.packb(body, use_bin_type=True)  # pyright: ignore[reportUnknownMemberType, reportAssignmentType]
+    if len(payload) > limit:
+        raise WireError(f"message of {len(payload)} bytes is over the limit of {limit}")
+    return _LENGTH.pack(len(payload)) + payload
+
+
+def length_of(header: bytes, limit: int = MAX_FRAME) -> int:
+    """Payload length announced by a 4-byte header."""
+    if len(header) != _LENGTH.size:
+        raise WireError("truncated header")
+    size: int = _LENGTH.unpack(header)[0]
+    if size > limit:
+        raise WireError(f"peer announced {size} bytes, over the limit of {limit}")
+    return size
+
+
+def decode(payload: bytes) -> Any:
+    """The value of one frame's payload."""
+    try:
+        return msgpack.unpackb(payload, raw=False, strict_map_key=False, max_buffer_size=MAX_FRAME)  # pyright: ignore[reportUnknownMemberType]
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+        raise WireError(f"not msgpack: {error}") from error

@@ -1,0 +1,22 @@
+"""What a device is to the rest of the house, in one screenful."""
+
+from typing import Protocol
+
+from protocol.messages import DeviceInfo
+
+
+class Device(Protocol):
+    """Something that one agent owns and one judge measures on."""
+
+    @property
+    def id(self) -> str:
+        """GPU UUID, or ``cpu:0`` for a core set."""
+        ...
+
+    def info(self) -> DeviceInfo:
+        """What it is; detected, nothing looked up in a table."""
+        ...
+
+    def pin(self) -> None:
+        """Bind the calling process (and its children) to this device."""
+        ...

@@ -1,0 +1,45 @@
+"""What an agent asks of its judge. The answers are ``protocol.messages.Measurement`` and ``Noise``."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from protocol.messages import Message, Noise
+
+
+class Compare(Message):
+    """Build, check and time a candidate tree against a base tree, paired, until the sequential test decides."""
+
+    kind: Literal["compare"] = "compare"
+    task: str = Field(description="trusted task folder: task.toml and the reference are read from here only")
+    base: str = Field(description="folder holding the base's editable files (a snapshot of a commit)")
+    candidate: str = Field(description="folder holding the candidate's files")
+    noise: Noise | None = Field(None, description="the device's calibrated noise; None before calibration")
+
+
+class Screen(Message):
+    """Race variants against one base with a few pairs each; these samples pick a champion and are never reused."""
+
+    kind: Literal["screen"] = "screen"
+    task: str
+    base: str
+    candidates: tuple[str, ...]
+
+
+class Calibrate(Message):
+    """A/A at the base with many restarts, and A/A plus a known extra that must be found."""
+
+    kind: Literal["calibrate"] = "calibrate"
+    task: str
+    base: str
+
+
+class Check(Message):
+    """Build and check one tree on every workload, timing nothing."""
+
+    kind: Literal["check"] = "check"
+    task: str
+    tree: str
+
+
+Request = Compare | Screen | Calibrate | Check

@@ -1,0 +1,118 @@
+"""``task.toml`` as types: every field with a sentence and a unit; an unknown key is an error.
+
+Human-owned: a campaign never changes this file, and the judge reads it from the baseline commit only.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from protocol.policy import Policy
+from team.errors import UserError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Workload(_Strict):
+    """One shape on which the kernel must be right and, by its weight, fast."""
+
+    name: str = Field(min_length=1)
+    dims: dict[str, int] = Field(description="every integer parameter of the kernel by name")
+    scalars: dict[str, float] = Field(default_factory=dict, description="every floating-point scalar parameter by name")
+    weight: float = Field(1.0, gt=0.0, description="share in the weighted geometric mean")
+    known_broken: bool = Field(False, description="the baseline fails here and everybody knows; listed, never timed")
+
+
+class Argument(_Strict):
+    """One pointer parameter of the kernel."""
+
+    shape: tuple[str | int, ...] = Field(description="extents: dim names, integers or products such as 'M*K'")
+    role: Literal["input", "output", "inout"] | None = Field(
+        None, description="default: a const pointer is an input, any other an output"
+    )
+    values: Literal["normal", "uniform", "positive", "integers"] = Field(
+        "normal", description="distribution of an input that the reference module does not make itself"
+    )
+    low: int = Field(0, description="smallest value of 'integers'")
+    high: int = Field(2**15, description="one past the largest value of 'integers'")
+
+
+class Tolerance(_Strict):
+    """|got - want| <= atol + rtol * |want|, element by element."""
+
+    atol: float = Field(1e-4, ge=0.0)
+    rtol: float = Field(1e-4, ge=0.0)
+
+
+class BuildSpec(_Strict):
+    """What the judge passes to the compiler, on both sides alike."""
+
+    flags: tuple[str, ...] | None = Field(None, description="replaces the default '-O3 -march=native'")
+    timeout_s: float = Field(120.0, gt=0.0, description="one compilation (seconds)")
+
+
+class TaskSpec(_Strict):
+    """A task: what is to be made faster, on what, and what counts as right."""
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    contract: Literal["solve", "triton"] = "solve"
+    device: Literal["cpu", "cuda"] = "cpu"
+    operator: str = Field("", description="what it computes, for strategy memory; default: the task's name")
+    source: str = Field(description="the file that defines the kernel's entry point")
+    editable: tuple[str, ...] = Field((), description="files an experiment may change; default: the source alone")
+    reference: str = Field("reference.py", description="module with reference(**kwargs), trusted and human-owned")
+    numerics: Literal["reference", "strict", "approximate"] = Field(
+        "reference", description="'approximate' alone permits fast-math flags and intrinsics"
+    )
+    objective: Literal["geomean"] = "geomean"
+    arguments: dict[str, Argument] = Field(default_factory=dict, description="pointer parameters by name")
+    tolerance: dict[str, Tolerance] = Field(
+        default_factory=dict, description="per output name; 'default' holds for the rest"
+    )
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    build: BuildSpec = BuildSpec()
+    policy: Policy = Field(default_factory=Policy, description="overrides of the law's numbers, by name")
+
+    @model_validator(mode="after")
+    def _coherent(self) -> "TaskSpec":
+        names = [workload.name for workload in self.workloads]
+        if len(set(names)) != len(names):
+            raise ValueError("two workloads have the same name")
+        for path in (self.source, self.reference, *self.editable):
+            if Path(path).is_absolute() or ".." in Path(path).parts:
+                raise ValueError(f"path '{path}' leaves the task folder")
+        if self.reference in self.editable or "task.toml" in self.editable:
+            raise ValueError("the reference and task.toml can never be editable")
+        return self
+
+    @property
+    def editable_files(self) -> tuple[str, ...]:
+        """The files that an experiment may change."""
+        return self.editable or (self.source,)
+
+    def tolerance_of(self, output: str) -> Tolerance:
+        """The tolerance of one output."""
+        return self.tolerance.get(output) or self.tolerance.get("default") or Tolerance()
+
+
+def read_spec(folder: Path) -> TaskSpec:
+    """The spec of the task in ``folder``; a ``UserError`` names the first thing that is wrong."""
+    path = folder / "task.toml"
+    try:
+        raw: dict[str, Any] = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"There is no task.toml in {folder}.", "Write one with: kernelteam init KERNEL_FILE") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}.", "Correct that line.") from None
+    try:
+        return TaskSpec.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "task.toml"
+        if first["type"] == "extra_forbidden":
+            raise UserError(f"{path} has an unknown key '{where}'.", "Remove it or correct its spelling.") from None
+        raise UserError(f"{path}: {where}: {first['msg']}.", "Correct that value.") from None
