@@ -298,6 +298,16 @@ class VerifyLanding(Message):
     main: str
 
 
+class Remeasure(Message):
+    """Measure two commits of main directly: at a round's end, and before the campaign's last word."""
+
+    kind: Literal["remeasure"] = "remeasure"
+    id: str
+    base: str
+    candidate: str
+    why: str
+
+
 class Rest(Message):
     """Nothing to do now; ask again after this many seconds."""
 

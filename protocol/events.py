@@ -1,0 +1,308 @@
+"""What happened, typed: one class per kind of ledger event. The state of a campaign is the fold of these.
+
+``SCHEMA`` is stored with every event. A reader meets only the fields of its own schema; a newer one is refused with a
+sentence instead of being misread.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from protocol.messages import (
+    Decision,
+    DeviceInfo,
+    Duty,
+    Estimate,
+    Measurement,
+    Message,
+    Noise,
+    Parameter,
+    Plan,
+    ProfileReport,
+    Role,
+    SearchReport,
+    Verdict,
+)
+from protocol.policy import Policy
+
+SCHEMA = 1
+
+
+class Body(Message):
+    """Base of all event bodies."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+
+class Member(Message):
+    """One agent as the campaign was started with it."""
+
+    name: str
+    role: Role
+    mind: str
+    device: str = Field(description="device id that the agent is pinned to")
+
+
+class CampaignStarted(Body):
+    """The first event: scope, law and team."""
+
+    kind: Literal["campaign_started"] = "campaign_started"
+    campaign: str
+    task: str
+    operator: str
+    language: Literal["cpp", "cuda", "triton"]
+    numerics: Literal["reference", "strict", "approximate"]
+    task_path: str = Field(description="task folder relative to the repository's root")
+    repository: str = Field(description="the user's repository")
+    commit: str = Field(description="main at the start: the baseline")
+    workloads: dict[str, dict[str, int]]
+    weights: dict[str, float]
+    editable: tuple[str, ...]
+    policy: Policy
+    members: tuple[Member, ...]
+    seed: int
+
+
+class AgentJoined(Body):
+    """An agent's process started (or started again) on its device."""
+
+    kind: Literal["agent_joined"] = "agent_joined"
+    incarnation: str
+    device: DeviceInfo
+    pid: int
+
+
+class AgentLost(Body):
+    """An agent's process died."""
+
+    kind: Literal["agent_lost"] = "agent_lost"
+    why: str
+
+
+class BaselineMeasured(Body):
+    """A/A at the baseline on one device: the noise, the kernel's times, and whether a planted gain was found."""
+
+    kind: Literal["baseline_measured"] = "baseline_measured"
+    duty: str
+    device: str
+    noise: Noise
+    baseline_ns: dict[str, float] = Field(description="median nanoseconds per launch by workload")
+    null_kept: bool = Field(description="True when A/A was (wrongly) found to be faster: no campaign")
+    planted_found: bool
+    planted: Estimate
+    measurement: Measurement
+
+
+class BaselineRefused(Body):
+    """The baseline does not build, is wrong, or the device is too noisy. It stops the campaign."""
+
+    kind: Literal["baseline_refused"] = "baseline_refused"
+    duty: str
+    why: str
+
+
+class DutyGiven(Body):
+    """A duty was handed to an agent; it stays open until it is reported or lost."""
+
+    kind: Literal["duty_given"] = "duty_given"
+    ask: str = Field(description="id of the request that it answers; the same request gets the same duty")
+    incarnation: str
+    duty: Duty
+
+
+class PlanAdmitted(Body):
+    """The law lets this plan run; its commits (one per variant) exist already."""
+
+    kind: Literal["plan_admitted"] = "plan_admitted"
+    experiment: str
+    plan: Plan
+    commits: tuple[str, ...]
+    dollars: float = 0.0
+
+
+class PlanRefused(Body):
+    """The law does not let this plan run."""
+
+    kind: Literal["plan_refused"] = "plan_refused"
+    experiment: str
+    plan: Plan
+    why: str
+
+
+class NothingProposed(Body):
+    """The mind has no admissible idea on this base."""
+
+    kind: Literal["nothing_proposed"] = "nothing_proposed"
+    experiment: str
+    why: str
+
+
+class ExperimentReported(Body):
+    """The raw result of one experiment."""
+
+    kind: Literal["experiment_reported"] = "experiment_reported"
+    experiment: str
+    commit: str
+    parameters: dict[str, Parameter]
+    screened: tuple[tuple[dict[str, Parameter], float | None], ...]
+    measurement: Measurement
+    lines: tuple[int, int] = Field((0, 0), description="added and removed lines of the commit")
+
+
+class ExperimentJudged(Body):
+    """The law's word on one experiment. Appended in one transaction with the report that it judges."""
+
+    kind: Literal["experiment_judged"] = "experiment_judged"
+    experiment: str
+    verdict: Verdict
+    reason: str
+    decision: Decision | None = None
+
+
+class SearchReported(Body):
+    """A search duty was done."""
+
+    kind: Literal["search_reported"] = "search_reported"
+    report: SearchReport
+
+
+class ProfileReported(Body):
+    """A profile duty was done."""
+
+    kind: Literal["profile_reported"] = "profile_reported"
+    duty: str
+    report: ProfileReport
+
+
+class LandingPrepared(Body):
+    """A kept commit was put on top of main in the coordinator's worktree and waits for its verification."""
+
+    kind: Literal["landing_prepared"] = "landing_prepared"
+    experiment: str
+    candidate: str = Field(description="the merged commit")
+    main: str
+    how: Literal["cherry-pick", "whole tree"]
+
+
+class LandingMeasured(Body):
+    """The merged tree against main, measured afresh."""
+
+    kind: Literal["landing_measured"] = "landing_measured"
+    duty: str
+    experiment: str
+    device: str
+    measurement: Measurement
+    decision: Decision | None = None
+
+
+class Landed(Body):
+    """Main moved forward to a verified commit."""
+
+    kind: Literal["landed"] = "landed"
+    experiment: str
+    commit: str
+    before: str
+    gain: Estimate
+
+
+class LandingRefused(Body):
+    """A kept commit did not reach main."""
+
+    kind: Literal["landing_refused"] = "landing_refused"
+    experiment: str
+    why: str
+
+
+class MainMeasured(Body):
+    """Main against the baseline, directly; the product of the landed gains must agree with it."""
+
+    kind: Literal["main_measured"] = "main_measured"
+    duty: str
+    base: str
+    commit: str
+    device: str
+    estimate: Estimate | None
+    workloads: dict[str, Estimate] = {}
+    product: float = Field(description="sum of the landed log gains")
+    agrees: bool
+    measurement: Measurement
+
+
+class RoundEnded(Body):
+    """A planning horizon ended."""
+
+    kind: Literal["round_ended"] = "round_ended"
+    number: int
+    recap: tuple[str, ...]
+
+
+class StopRequested(Body):
+    """Drain: no new experiment, finish what runs, land what is verified."""
+
+    kind: Literal["stop_requested"] = "stop_requested"
+    why: str
+
+
+class Resumed(Body):
+    """The campaign goes on after a stop or a crash."""
+
+    kind: Literal["resumed"] = "resumed"
+    lost: tuple[str, ...] = ()
+
+
+class Finished(Body):
+    """The last word of a run: why it ended."""
+
+    kind: Literal["finished"] = "finished"
+    why: str
+
+
+class Submitted(Body):
+    """The result was brought to the user's repository."""
+
+    kind: Literal["submitted"] = "submitted"
+    commit: str
+    branch: str
+
+
+AnyBody = Annotated[
+    CampaignStarted
+    | AgentJoined
+    | AgentLost
+    | BaselineMeasured
+    | BaselineRefused
+    | DutyGiven
+    | PlanAdmitted
+    | PlanRefused
+    | NothingProposed
+    | ExperimentReported
+    | ExperimentJudged
+    | SearchReported
+    | ProfileReported
+    | LandingPrepared
+    | LandingMeasured
+    | Landed
+    | LandingRefused
+    | MainMeasured
+    | RoundEnded
+    | StopRequested
+    | Resumed
+    | Finished
+    | Submitted,
+    Field(discriminator="kind"),
+]
+_ADAPTER: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)
+
+
+class Event(Message):
+    """One row of the ledger. ``time`` is seconds since the epoch, as the coordinator's clock said."""
+
+    seq: int
+    time: float
+    agent: str
+    body: AnyBody
+
+
+def body_from(raw: dict[str, Any]) -> AnyBody:
+    """A body from what the ledger stored."""
+    return _ADAPTER.validate_python(raw)
