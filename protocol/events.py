@@ -222,7 +222,7 @@ class MainMeasured(Body):
     commit: str
     device: str
     estimate: Estimate | None
-    workloads: dict[str, Estimate] = {}
+    workloads: dict[str, Estimate] = Field(default_factory=dict)
     product: float = Field(description="sum of the landed log gains")
     agrees: bool
     measurement: Measurement

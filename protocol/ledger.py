@@ -10,10 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgpack
-
 from protocol.events import SCHEMA, AnyBody, Event, body_from
-from protocol.wire import decode
+from protocol.wire import decode, pack
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS events (
@@ -42,7 +40,11 @@ class Ledger:
         mode = "rwc" if writer else "ro"
         try:
             self._db = sqlite3.connect(
-                f"file:{path}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                f"file:{path}?mode={mode}",
+                uri=True,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
             )
             if writer:
                 self._prepare()
@@ -60,7 +62,7 @@ class Ledger:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             for agent, body in entries:
-                blob: bytes = msgpack.packb(body.model_dump(mode="json"))  # pyright: ignore[reportUnknownMemberType, reportAssignmentType]
+                blob = pack(body.model_dump(mode="json"))
                 cursor = self._db.execute(
                     "INSERT INTO events (time, kind, agent, schema, body) VALUES (?, ?, ?, ?, ?)",
                     (time, body.kind, agent, SCHEMA, blob),
@@ -79,7 +81,9 @@ class Ledger:
         try:
             for seq, time, agent, schema, body in self._db.execute(query, (after,)):
                 if schema > SCHEMA:
-                    raise LedgerError(f"{self.path} was written by a newer version (schema {schema}); update kernelteam")
+                    raise LedgerError(
+                        f"{self.path} was written by a newer version (schema {schema}); update kernelteam"
+                    )
                 yield Event(seq=seq, time=time, agent=agent, body=body_from(decode(body)))
         except sqlite3.Error as error:
             raise LedgerError(f"cannot read the ledger {self.path}: {error}") from error

@@ -273,7 +273,7 @@ class Baseline(Message):
 
 
 class Search(Message):
-    """Look for a technique that the team has not tried. No experiment is accepted from the agent until it is reported."""
+    """Look for a technique the team has not tried. Until it is reported the agent's experiments are refused."""
 
     kind: Literal["search"] = "search"
     id: str

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Policy(BaseModel):
-    """The law's numbers. Gains and bounds are fractions (0.01 is 1 %), times are seconds unless the name says otherwise."""
+    """The law's numbers. Gains and bounds are fractions (0.01 is 1 %), times seconds unless a name says otherwise."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -4,6 +4,8 @@ A frame is a 4-byte little-endian length and that many bytes of msgpack. Frames 
 peer cannot exhaust memory; whatever does not decode raises ``WireError``.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import struct
 from typing import Any
 
@@ -17,9 +19,17 @@ class WireError(ValueError):
     """The peer sent something that is not a frame."""
 
 
+def pack(body: Any) -> bytes:
+    """``body`` (maps, lists, str, bytes, int, float, bool, None) as msgpack."""
+    payload = msgpack.packb(body, use_bin_type=True)
+    if not isinstance(payload, bytes):
+        raise WireError("msgpack gave no bytes")
+    return payload
+
+
 def encode(body: Any, limit: int = MAX_FRAME) -> bytes:
-    """One frame holding ``body`` (maps, lists, str, bytes, int, float, bool, None)."""
-    payload: bytes = msgpack.packb(body, use_bin_type=True)  # pyright: ignore[reportUnknownMemberType, reportAssignmentType]
+    """One frame holding ``body``."""
+    payload = pack(body)
     if len(payload) > limit:
         raise WireError(f"message of {len(payload)} bytes is over the limit of {limit}")
     return _LENGTH.pack(len(payload)) + payload
@@ -38,6 +48,6 @@ def length_of(header: bytes, limit: int = MAX_FRAME) -> int:
 def decode(payload: bytes) -> Any:
     """The value of one frame's payload."""
     try:
-        return msgpack.unpackb(payload, raw=False, strict_map_key=False, max_buffer_size=MAX_FRAME)  # pyright: ignore[reportUnknownMemberType]
+        return msgpack.unpackb(payload, raw=False, strict_map_key=False, max_buffer_size=MAX_FRAME)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
         raise WireError(f"not msgpack: {error}") from error

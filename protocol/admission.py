@@ -1,0 +1,34 @@
+"""Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
+
+from protocol.counters import closed_categories
+from protocol.messages import Plan, Verdict
+from protocol.state import CampaignState
+
+
+def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str | None:
+    """Why this agent may not run this plan now, in one sentence with the remedy; None when it may."""
+    agent = state.agents[agent_name]
+    if agent.owes_search:
+        return "a search is owed: report it before the next experiment"
+    if plan.technique in state.abandoned:
+        return f"'{plan.technique}' was abandoned by the team after repeated crashes: choose another technique"
+    if plan.category in closed_categories(state.policy, agent.streaks):
+        return f"category '{plan.category}' is closed for this experiment: switch category"
+    if agent.search is not None and plan.cites != agent.search.id:
+        return f"the plan must cite search '{agent.search.id}'"
+    if plan.cites and plan.cites not in state.searches:
+        return f"the plan cites search '{plan.cites}', which nobody reported"
+    if not plan.differs and _reverted_before(state, plan):
+        return f"'{plan.technique}' was reverted before: say in 'differs' what is different now"
+    return None
+
+
+def _reverted_before(state: CampaignState, plan: Plan) -> bool:
+    return any(
+        past.plan is not None
+        and past.plan.technique == plan.technique
+        and past.verdict is not None
+        and not past.verdict.kept
+        and past.verdict is not Verdict.LOST
+        for past in state.experiments.values()
+    )

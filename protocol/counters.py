@@ -1,0 +1,103 @@
+"""Streak counters of RULES phase B: what a verdict does to its agent, its approach and the team."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from protocol.messages import Phase, Verdict
+
+if TYPE_CHECKING:
+    from protocol.policy import Policy
+    from protocol.state import AgentState, CampaignState, ExperimentState
+
+_NEVER_RAN = (Verdict.LOST,)
+
+
+@dataclass
+class Streaks:
+    """Counters of one agent. All start at zero and are moved by verdicts alone."""
+
+    experiments: int = 0
+    without_keep: int = 0
+    since_search: int = 0
+    small_keeps: int = 0
+    category: str = ""
+    category_reverts: int = 0
+    early_from: int = 0
+
+
+def approach(technique: str, direction: str) -> str:
+    """What crashes are counted against: technique plus direction (here: the agent's role direction)."""
+    return f"{technique} @ {direction}" if direction else technique
+
+
+def count(state: CampaignState, experiment: ExperimentState) -> None:
+    """Move every counter by one judged experiment."""
+    if experiment.verdict in _NEVER_RAN or experiment.plan is None:
+        return
+    agent = state.agents[experiment.agent]
+    agent.streaks.experiments += 1
+    _count_crashes(state, experiment)
+    if experiment.verdict is not None and experiment.verdict.kept:
+        _count_keep(state, agent, experiment)
+    else:
+        _count_revert(state.policy, agent, experiment)
+
+
+def _count_crashes(state: CampaignState, experiment: ExperimentState) -> None:
+    assert experiment.plan is not None
+    name = experiment.plan.technique
+    if experiment.verdict is not Verdict.CRASHED:
+        state.crash_streaks.pop(name, None)
+        return
+    state.crash_streaks[name] = state.crash_streaks.get(name, 0) + 1
+    if state.crash_streaks[name] >= state.policy.abandon_after and name not in state.abandoned:
+        state.abandoned.append(name)
+
+
+def _count_keep(state: CampaignState, agent: AgentState, experiment: ExperimentState) -> None:
+    assert experiment.plan is not None
+    gain = experiment.overall.gain if experiment.overall else 0.0
+    policy: Policy = state.policy
+    streaks = agent.streaks
+    streaks.without_keep = streaks.since_search = 0
+    streaks.category, streaks.category_reverts = "", 0
+    streaks.small_keeps = streaks.small_keeps + 1 if gain < policy.plateau_gain else 0
+    if experiment.plan.rewrite and gain >= policy.rewrite_resets_at:
+        streaks.early_from = streaks.experiments
+    if gain >= policy.profile_gain:
+        agent.owes_profile = experiment.commit
+    if agent.search is not None and experiment.plan.cites == agent.search.id:
+        state.credits[agent.search.id] = state.credits.get(agent.search.id, 0) + 1
+    agent.search, agent.owes_search = None, False
+
+
+def _count_revert(policy: Policy, agent: AgentState, experiment: ExperimentState) -> None:
+    assert experiment.plan is not None
+    streaks = agent.streaks
+    streaks.without_keep += 1
+    streaks.since_search += 1
+    streaks.small_keeps = 0
+    same = streaks.category == experiment.plan.category
+    streaks.category = experiment.plan.category
+    streaks.category_reverts = streaks.category_reverts + 1 if same else 1
+    if agent.search is not None and experiment.plan.cites == agent.search.id:
+        agent.search = None
+    if streaks.since_search >= policy.stuck_after:
+        agent.owes_search, streaks.since_search = True, 0
+
+
+def phase_of(policy: Policy, streaks: Streaks) -> Phase:
+    """RULES: early, mid, late by experiment count; plateau overrides; a large rewrite returns the agent to early."""
+    if streaks.small_keeps >= policy.plateau_after or streaks.without_keep >= policy.plateau_after:
+        return Phase.PLATEAU
+    age = streaks.experiments - streaks.early_from
+    if age < policy.mid_from:
+        return Phase.EARLY
+    return Phase.MID if age < policy.late_from else Phase.LATE
+
+
+def closed_categories(policy: Policy, streaks: Streaks) -> tuple[str, ...]:
+    """The category that this agent must leave for its next experiment, when there is one."""
+    return (streaks.category,) if streaks.category_reverts >= policy.close_category_after else ()

@@ -1,0 +1,337 @@
+"""The state of a campaign: the fold of its events, and nothing else.
+
+``fold(events)`` rebuilds it after a crash; ``apply(state, event)`` moves it by one. No rule lives here: the rules read
+this state (``duties``, ``admission``, ``counters``) and the coordinator appends what they decide.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from protocol import counters
+from protocol import events as ev
+from protocol.messages import (
+    DeviceInfo,
+    Duty,
+    Estimate,
+    Experiment,
+    Measurement,
+    Noise,
+    Parameter,
+    Plan,
+    ProfileReport,
+    Role,
+    SearchReport,
+    Verdict,
+)
+from protocol.policy import Policy
+
+
+@dataclass
+class OpenDuty:
+    """A duty that was handed out and not reported yet."""
+
+    ask: str
+    incarnation: str
+    duty: Duty
+    since: float
+
+
+@dataclass
+class AgentState:
+    """What the law needs to know about one agent."""
+
+    member: ev.Member
+    device: DeviceInfo | None = None
+    incarnation: str = ""
+    alive: bool = False
+    open: OpenDuty | None = None
+    streaks: counters.Streaks = field(default_factory=counters.Streaks)
+    search: SearchReport | None = None
+    owes_search: bool = False
+    owes_profile: str = ""
+    profile: ProfileReport | None = None
+    exhausted_on: str = ""
+    refusals: int = 0
+
+
+@dataclass
+class ExperimentState:
+    """One experiment from its duty to its end."""
+
+    id: str
+    number: int
+    agent: str
+    base: str
+    plan: Plan | None = None
+    refused: list[str] = field(default_factory=list[str])
+    commit: str = ""
+    parameters: dict[str, Parameter] = field(default_factory=dict[str, Parameter])
+    screened: tuple[tuple[dict[str, Parameter], float | None], ...] = ()
+    measurement: Measurement | None = None
+    verdict: Verdict | None = None
+    reason: str = ""
+    overall: Estimate | None = None
+    workloads: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    landing: str = ""
+    dollars: float = 0.0
+    started: float = 0.0
+    ended: float = 0.0
+
+
+@dataclass
+class LandingState:
+    """A kept commit on its way to main."""
+
+    experiment: str
+    agent: str
+    candidate: str = ""
+    main: str = ""
+    how: str = ""
+    measured: ev.LandingMeasured | None = None
+
+
+@dataclass
+class CampaignState:
+    """Everything the coordinator knows."""
+
+    start: ev.CampaignStarted | None = None
+    agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
+    experiments: dict[str, ExperimentState] = field(default_factory=dict[str, ExperimentState])
+    noise: dict[str, Noise] = field(default_factory=dict[str, Noise])
+    baselines: dict[str, ev.BaselineMeasured] = field(default_factory=dict[str, ev.BaselineMeasured])
+    baseline_refused: str = ""
+    main: str = ""
+    landings: dict[str, LandingState] = field(default_factory=dict[str, LandingState])
+    landed: list[ev.Landed] = field(default_factory=list[ev.Landed])
+    crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
+    abandoned: list[str] = field(default_factory=list[str])
+    searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])
+    credits: dict[str, int] = field(default_factory=dict[str, int])
+    main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
+    rounds: int = 0
+    round_from: int = 0
+    stop: str = ""
+    finished: str = ""
+    submitted: ev.Submitted | None = None
+    dollars: float = 0.0
+    first_time: float = 0.0
+    last_time: float = 0.0
+    idle_time: float = 0.0
+    last_seq: int = 0
+
+    @property
+    def policy(self) -> Policy:
+        """The law's numbers for this campaign."""
+        return self.started.policy
+
+    @property
+    def started(self) -> ev.CampaignStarted:
+        """The first event; there is none before it."""
+        if self.start is None:
+            raise ValueError("the ledger holds no campaign yet")
+        return self.start
+
+    @property
+    def judged(self) -> list[ExperimentState]:
+        """Experiments with a verdict, in the order of their numbers."""
+        return [e for e in self.experiments.values() if e.verdict is not None]
+
+    def head_of(self, agent: str) -> str:
+        """The commit that the agent's next experiment starts from: its newest unsettled kept commit, else main."""
+        for landing in reversed(self.landings.values()):
+            if landing.agent == agent:
+                return self.experiments[landing.experiment].commit
+        return self.main
+
+
+def _campaign_started(state: CampaignState, event: ev.Event, body: ev.CampaignStarted) -> None:
+    state.start = body
+    state.main = body.commit
+    state.first_time = event.time
+    state.agents = {m.name: AgentState(m) for m in body.members}
+
+
+def _agent_joined(state: CampaignState, event: ev.Event, body: ev.AgentJoined) -> None:
+    agent = state.agents[event.agent]
+    agent.device, agent.incarnation, agent.alive = body.device, body.incarnation, True
+
+
+def _agent_lost(state: CampaignState, event: ev.Event, body: ev.AgentLost) -> None:
+    state.agents[event.agent].alive = False
+    state.agents[event.agent].open = None
+
+
+def _duty_given(state: CampaignState, event: ev.Event, body: ev.DutyGiven) -> None:
+    agent = state.agents[event.agent]
+    agent.open = OpenDuty(body.ask, body.incarnation, body.duty, event.time)
+    duty = body.duty
+    if isinstance(duty, Experiment):
+        state.experiments[duty.id] = ExperimentState(duty.id, duty.number, event.agent, duty.base, started=event.time)
+
+
+def _close(state: CampaignState, agent: str, duty_id: str) -> None:
+    open_duty = state.agents[agent].open
+    if open_duty is not None and getattr(open_duty.duty, "id", "") == duty_id:
+        state.agents[agent].open = None
+
+
+def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineMeasured) -> None:
+    state.noise[body.device] = body.noise
+    state.baselines[body.device] = body
+    _close(state, event.agent, body.duty)
+
+
+def _baseline_refused(state: CampaignState, event: ev.Event, body: ev.BaselineRefused) -> None:
+    state.baseline_refused = body.why
+    _close(state, event.agent, body.duty)
+
+
+def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted) -> None:
+    experiment = state.experiments[body.experiment]
+    experiment.plan, experiment.dollars = body.plan, body.dollars
+    state.agents[event.agent].refusals = 0
+    state.dollars += body.dollars
+
+
+def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -> None:
+    state.experiments[body.experiment].refused.append(body.why)
+    state.agents[event.agent].refusals += 1
+
+
+def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingProposed) -> None:
+    experiment = state.experiments.pop(body.experiment)
+    state.agents[event.agent].exhausted_on = experiment.base
+    _close(state, event.agent, body.experiment)
+
+
+def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.ExperimentReported) -> None:
+    experiment = state.experiments[body.experiment]
+    experiment.commit, experiment.parameters = body.commit, body.parameters
+    experiment.screened, experiment.measurement = body.screened, body.measurement
+    _close(state, event.agent, body.experiment)
+
+
+def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.ExperimentJudged) -> None:
+    experiment = state.experiments[body.experiment]
+    experiment.verdict, experiment.reason, experiment.ended = body.verdict, body.reason, event.time
+    if body.decision is not None:
+        experiment.overall, experiment.workloads = body.decision.overall, body.decision.workloads
+    _close(state, event.agent, body.experiment)
+    if body.verdict.kept:
+        state.landings[experiment.id] = LandingState(experiment.id, experiment.agent)
+        experiment.landing = "queued"
+    counters.count(state, experiment)
+
+
+def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchReported) -> None:
+    agent = state.agents[event.agent]
+    agent.search, agent.owes_search = body.report, False
+    agent.exhausted_on = ""
+    state.searches[body.report.id] = body.report
+    state.dollars += body.report.dollars
+    _close(state, event.agent, body.report.id)
+
+
+def _profile_reported(state: CampaignState, event: ev.Event, body: ev.ProfileReported) -> None:
+    agent = state.agents[event.agent]
+    agent.profile, agent.owes_profile = body.report, ""
+    _close(state, event.agent, body.duty)
+
+
+def _landing_prepared(state: CampaignState, event: ev.Event, body: ev.LandingPrepared) -> None:
+    landing = state.landings[body.experiment]
+    landing.candidate, landing.main, landing.how, landing.measured = body.candidate, body.main, body.how, None
+
+
+def _landing_measured(state: CampaignState, event: ev.Event, body: ev.LandingMeasured) -> None:
+    if body.experiment in state.landings:
+        state.landings[body.experiment].measured = body
+    _close(state, event.agent, body.duty)
+
+
+def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
+    state.main = body.commit
+    state.landed.append(body)
+    state.landings.pop(body.experiment, None)
+    state.experiments[body.experiment].landing = "landed"
+
+
+def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefused) -> None:
+    state.landings.pop(body.experiment, None)
+    state.experiments[body.experiment].landing = f"refused: {body.why}"
+
+
+def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> None:
+    state.main_measured.append(body)
+    _close(state, event.agent, body.duty)
+
+
+def _round_ended(state: CampaignState, event: ev.Event, body: ev.RoundEnded) -> None:
+    state.rounds = body.number
+    state.round_from = len(state.judged)
+
+
+def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequested) -> None:
+    state.stop = state.stop or body.why
+
+
+def _resumed(state: CampaignState, event: ev.Event, body: ev.Resumed) -> None:
+    state.stop = state.finished = ""
+    for agent in state.agents.values():
+        agent.open, agent.alive = None, False
+    state.idle_time += event.time - state.last_time
+
+
+def _finished(state: CampaignState, event: ev.Event, body: ev.Finished) -> None:
+    state.finished = body.why
+
+
+def _submitted(state: CampaignState, event: ev.Event, body: ev.Submitted) -> None:
+    state.submitted = body
+
+
+_HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] = {
+    ev.CampaignStarted: _campaign_started,
+    ev.AgentJoined: _agent_joined,
+    ev.AgentLost: _agent_lost,
+    ev.DutyGiven: _duty_given,
+    ev.BaselineMeasured: _baseline_measured,
+    ev.BaselineRefused: _baseline_refused,
+    ev.PlanAdmitted: _plan_admitted,
+    ev.PlanRefused: _plan_refused,
+    ev.NothingProposed: _nothing_proposed,
+    ev.ExperimentReported: _experiment_reported,
+    ev.ExperimentJudged: _experiment_judged,
+    ev.SearchReported: _search_reported,
+    ev.ProfileReported: _profile_reported,
+    ev.LandingPrepared: _landing_prepared,
+    ev.LandingMeasured: _landing_measured,
+    ev.Landed: _landed,
+    ev.LandingRefused: _landing_refused,
+    ev.MainMeasured: _main_measured,
+    ev.RoundEnded: _round_ended,
+    ev.StopRequested: _stop_requested,
+    ev.Resumed: _resumed,
+    ev.Finished: _finished,
+    ev.Submitted: _submitted,
+}
+
+
+def apply(state: CampaignState, event: ev.Event) -> None:
+    """Move the state by one event, in place."""
+    _HANDLERS[type(event.body)](state, event, event.body)
+    state.last_time, state.last_seq = event.time, event.seq
+
+
+def fold(events: Iterable[ev.Event]) -> CampaignState:
+    """The state after all of these events."""
+    state = CampaignState()
+    for event in events:
+        apply(state, event)
+    return state
+
+
+def role_of(state: CampaignState, agent: str) -> Role:
+    """The role of an agent by name."""
+    return state.agents[agent].member.role
