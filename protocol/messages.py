@@ -259,7 +259,6 @@ class Experiment(Message):
 
     kind: Literal["experiment"] = "experiment"
     id: str
-    number: int
     base: str = Field(description="commit the change starts from")
     direction: str = ""
 

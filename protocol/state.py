@@ -57,12 +57,12 @@ class AgentState:
 
 @dataclass
 class ExperimentState:
-    """One experiment from its duty to its end."""
+    """One experiment from its duty to its end. ``number`` is 0 until its plan is admitted; numbers have no gap."""
 
     id: str
-    number: int
     agent: str
     base: str
+    number: int = 0
     plan: Plan | None = None
     refused: list[str] = field(default_factory=list[str])
     commit: str = ""
@@ -109,6 +109,8 @@ class CampaignState:
     searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])
     credits: dict[str, int] = field(default_factory=dict[str, int])
     main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
+    numbered: int = 0
+    duties: int = 0
     rounds: int = 0
     round_from: int = 0
     stop: str = ""
@@ -135,7 +137,8 @@ class CampaignState:
     @property
     def judged(self) -> list[ExperimentState]:
         """Experiments with a verdict, in the order of their numbers."""
-        return [e for e in self.experiments.values() if e.verdict is not None]
+        done = [e for e in self.experiments.values() if e.verdict is not None]
+        return sorted(done, key=lambda e: e.number)
 
     def head_of(self, agent: str) -> str:
         """The commit that the agent's next experiment starts from: its newest unsettled kept commit, else main."""
@@ -165,9 +168,10 @@ def _agent_lost(state: CampaignState, event: ev.Event, body: ev.AgentLost) -> No
 def _duty_given(state: CampaignState, event: ev.Event, body: ev.DutyGiven) -> None:
     agent = state.agents[event.agent]
     agent.open = OpenDuty(body.ask, body.incarnation, body.duty, event.time)
+    state.duties += 1
     duty = body.duty
     if isinstance(duty, Experiment):
-        state.experiments[duty.id] = ExperimentState(duty.id, duty.number, event.agent, duty.base, started=event.time)
+        state.experiments[duty.id] = ExperimentState(duty.id, event.agent, duty.base, started=event.time)
 
 
 def _close(state: CampaignState, agent: str, duty_id: str) -> None:
@@ -190,6 +194,8 @@ def _baseline_refused(state: CampaignState, event: ev.Event, body: ev.BaselineRe
 def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted) -> None:
     experiment = state.experiments[body.experiment]
     experiment.plan, experiment.dollars = body.plan, body.dollars
+    state.numbered += 1
+    experiment.number = state.numbered
     state.agents[event.agent].refusals = 0
     state.dollars += body.dollars
 
@@ -214,10 +220,13 @@ def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.Experim
 
 def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.ExperimentJudged) -> None:
     experiment = state.experiments[body.experiment]
+    _close(state, event.agent, body.experiment)
+    if experiment.plan is None:
+        del state.experiments[body.experiment]
+        return
     experiment.verdict, experiment.reason, experiment.ended = body.verdict, body.reason, event.time
     if body.decision is not None:
         experiment.overall, experiment.workloads = body.decision.overall, body.decision.workloads
-    _close(state, event.agent, body.experiment)
     if body.verdict.kept:
         state.landings[experiment.id] = LandingState(experiment.id, experiment.agent)
         experiment.landing = "queued"
