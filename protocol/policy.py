@@ -30,6 +30,9 @@ class Policy(BaseModel):
     pairs_per_restart: int = Field(
         4, ge=1, description="pairs measured before both runners are replaced by fresh processes"
     )
+    disturbed_restart: float = Field(
+        0.10, gt=0.0, description="gain that one disturbed restart may fake; under four restarts, each must exceed it"
+    )
     sample_ns: int = Field(
         200_000, gt=0, description="shortest timed sample; launches are batched into it (nanoseconds)"
     )
