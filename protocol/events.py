@@ -110,6 +110,14 @@ class DutyGiven(Body):
     duty: Duty
 
 
+class DutyLost(Body):
+    """A duty other than an experiment ended without a report; it is handed out again when it is still owed."""
+
+    kind: Literal["duty_lost"] = "duty_lost"
+    duty: str
+    why: str
+
+
 class PlanAdmitted(Body):
     """The law lets this plan run; its commits (one per variant) exist already."""
 
@@ -272,6 +280,7 @@ AnyBody = Annotated[
     | BaselineMeasured
     | BaselineRefused
     | DutyGiven
+    | DutyLost
     | PlanAdmitted
     | PlanRefused
     | NothingProposed

@@ -180,6 +180,10 @@ def _close(state: CampaignState, agent: str, duty_id: str) -> None:
         state.agents[agent].open = None
 
 
+def _duty_lost(state: CampaignState, event: ev.Event, body: ev.DutyLost) -> None:
+    _close(state, event.agent, body.duty)
+
+
 def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineMeasured) -> None:
     state.noise[body.device] = body.noise
     state.baselines[body.device] = body
@@ -305,6 +309,7 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.AgentJoined: _agent_joined,
     ev.AgentLost: _agent_lost,
     ev.DutyGiven: _duty_given,
+    ev.DutyLost: _duty_lost,
     ev.BaselineMeasured: _baseline_measured,
     ev.BaselineRefused: _baseline_refused,
     ev.PlanAdmitted: _plan_admitted,

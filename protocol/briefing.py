@@ -1,0 +1,52 @@
+"""What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
+
+from protocol.counters import closed_categories, phase_of
+from protocol.messages import Briefing, PastExperiment, Position, Role
+from protocol.state import CampaignState, ExperimentState
+
+
+def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
+    """The briefing of one agent on one base. ``editable`` is left empty: its agent reads the files from git."""
+    agent, started = state.agents[agent_name], state.started
+    return Briefing(
+        agent=agent_name,
+        role=agent.member.role,
+        number=agent.streaks.experiments,
+        task=started.task,
+        language=started.language,
+        numerics=started.numerics,
+        editable={},
+        base=base,
+        workloads=started.workloads,
+        phase=phase_of(state.policy, agent.streaks),
+        position=agent.profile.position if agent.profile else Position.UNKNOWN,
+        direction="structure" if agent.member.role is Role.EXPLORER else "tuning",
+        closed_categories=closed_categories(state.policy, agent.streaks),
+        abandoned=tuple(state.abandoned),
+        search=agent.search,
+        history=tuple(_past(state, e) for e in state.judged),
+        profile=agent.profile,
+        max_variants=state.policy.variants,
+        seed=started.seed + agent.streaks.experiments + 1000 * list(state.agents).index(agent_name),
+    )
+
+
+def _past(state: CampaignState, experiment: ExperimentState) -> PastExperiment:
+    assert experiment.plan is not None
+    assert experiment.verdict is not None
+    overall = experiment.overall
+    return PastExperiment(
+        id=experiment.id,
+        agent=experiment.agent,
+        role=state.agents[experiment.agent].member.role,
+        plan=experiment.plan,
+        parameters=experiment.parameters,
+        verdict=experiment.verdict,
+        reason=experiment.reason,
+        gain=overall.gain if overall else None,
+        low=overall.low if overall else None,
+        high=overall.high if overall else None,
+        base=experiment.base,
+        commit=experiment.commit,
+        screened=experiment.screened,
+    )

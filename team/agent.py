@@ -1,0 +1,137 @@
+"""The agent actor: one device, one worktree, one mind, one judge, and a loop that can be read aloud.
+
+Ask for a duty, perform it, report it. An agent that is killed is started again by Ray under a new incarnation; what it
+had in flight is marked lost by the coordinator and handed out anew.
+"""
+
+import logging
+import os
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import ray
+from pydantic import TypeAdapter
+
+from protocol.events import AnyBody, Member
+from protocol.messages import Briefing, Duty, Noise, Plan, Rest, Stop
+from roles.minds.registry import make_mind
+from team.devices import open_device
+from team.duties import PERFORM, Desk
+from team.judge.client import Judge, JudgeDied
+from team.runs import Run
+from team.workspace.hub import Hub
+
+log = logging.getLogger(__name__)
+_DUTY: TypeAdapter[Duty] = TypeAdapter(Duty)
+_JUDGE_TRIES = 3
+
+
+class Line:
+    """The agent's line to the coordinator: plain dicts over Ray, types on this side."""
+
+    def __init__(self, coordinator: Any, member: Member) -> None:
+        self._coordinator = coordinator
+        self._member = member
+        self.incarnation = uuid.uuid4().hex
+
+    def join(self, device: dict[str, Any]) -> None:
+        """Say that this process lives."""
+        ray.get(self._coordinator.join.remote(self._member.name, self.incarnation, device, os.getpid()))
+
+    def next_duty(self) -> Duty:
+        """The next duty; the request carries an id, so that Ray may repeat it."""
+        ask = uuid.uuid4().hex
+        raw = ray.get(self._coordinator.next_duty.remote(self._member.name, self.incarnation, ask))
+        return _DUTY.validate_python(raw)
+
+    def briefing(self, base: str) -> Briefing:
+        """What the mind is told."""
+        return Briefing.model_validate(ray.get(self._coordinator.briefing.remote(self._member.name, base)))
+
+    def admit(self, experiment: str, plan: Plan, commits: list[str], dollars: float) -> str:
+        """Empty when the plan may run."""
+        said = self._coordinator.admit.remote(
+            self._member.name, experiment, plan.model_dump(mode="json"), commits, dollars
+        )
+        return ray.get(said)
+
+    def noise(self) -> Noise | None:
+        """The calibrated noise of this agent's device."""
+        noise = ray.get(self._coordinator.facts.remote(self._member.device))["noise"]
+        return Noise.model_validate(noise) if noise else None
+
+    def report(self, body: AnyBody) -> str:
+        """Report a duty; durable when this returns. The verdict, when it was an experiment."""
+        return ray.get(self._coordinator.report.remote(self._member.name, body.model_dump(mode="json")))
+
+
+@ray.remote(max_restarts=-1, max_task_retries=0)
+class Agent:
+    """One member of the team."""
+
+    def __init__(self, coordinator: Any, member: dict[str, Any], folder: str, options: dict[str, Any]) -> None:
+        self._member = Member.model_validate(member)
+        self._run = Run(Path(folder))
+        _log_to(self._run.log(self._member.name))
+        self._device = open_device(self._member.device)
+        self._device.pin()
+        self._line = Line(coordinator, self._member)
+        self._options = options
+        self._rest = threading.Event()
+
+    def run(self) -> str:
+        """Work until the coordinator says stop; why it did."""
+        self._line.join(self._device.info().model_dump(mode="json"))
+        hub = Hub.open(self._run.folder)
+        desk = self._desk(hub)
+        try:
+            while True:
+                duty = self._line.next_duty()
+                if isinstance(duty, Stop):
+                    return duty.why
+                if isinstance(duty, Rest):
+                    self._rest.wait(duty.seconds)
+                    continue
+                self._perform(desk, duty)
+        finally:
+            desk.judge.close()
+
+    def _perform(self, desk: Desk, duty: Duty) -> None:
+        log.info("duty: %s", duty)
+        for attempt in range(_JUDGE_TRIES):
+            try:
+                verdict = self._line.report(PERFORM[type(duty)](desk, duty))
+                log.info("reported: %s", verdict or "taken in")
+                return
+            except JudgeDied as died:
+                log.warning("%s (attempt %d); starting another judge", died, attempt + 1)
+                desk.judge.close()
+                desk.judge = self._judge()
+        raise RuntimeError(f"{_JUDGE_TRIES} judges in a row died on {duty}")
+
+    def _desk(self, hub: Hub) -> Desk:
+        return Desk(
+            name=self._member.name,
+            device=self._device,
+            mind=make_mind(self._member.mind, self._options.get("mind", {})),
+            hub=hub,
+            worktree=hub.worktree(self._member.name),
+            judge=self._judge(),
+            trusted=self._run.trusted,
+            snapshots=self._run.scratch(self._member.name) / "snapshots",
+            editable=tuple(self._options["editable"]),
+            lead=self._line,
+        )
+
+    def _judge(self) -> Judge:
+        return Judge(self._device, self._run.scratch(self._member.name))
+
+
+def _log_to(path: Path) -> None:
+    """Everything that this process logs goes to one file, never to the user's terminal."""
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.INFO)

@@ -1,0 +1,140 @@
+"""The coordinator actor: ``Coordination`` and the landing desk behind Ray. The only writer of the ledger.
+
+Async only here: agents' calls are short and run on the loop; git runs in a thread. A killed coordinator is restarted by
+Ray, folds the ledger and goes on; agents' calls are retried by Ray and are idempotent.
+"""
+
+import asyncio
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from protocol.briefing import briefing_of
+from protocol.events import body_from
+from protocol.ledger import Ledger
+from protocol.messages import DeviceInfo, Plan
+from team.coordination import Coordination
+from team.landing import LandingDesk, pending
+from team.runs import Run
+from team.workspace.hub import Hub
+
+NAME = "coordinator"
+_TICK_SECONDS = 0.2
+_LOCK_SECONDS = 60.0
+
+
+@ray.remote(max_restarts=-1, max_task_retries=-1, num_cpus=0, max_concurrency=64)
+class Coordinator:
+    """What agents and the driver may call. Messages travel as plain dicts, as they stand in the ledger."""
+
+    def __init__(self, folder: str) -> None:
+        self._run = Run(Path(folder))
+        self._lock = _hold(self._run.folder / "coordinator.lock")
+        self._coordination = Coordination(Ledger(self._run.ledger, writer=True), time.time)
+        hub = Hub.open(self._run.folder)
+        self._mended = hub.repair()
+        self._hub = hub
+        self._desk = LandingDesk(hub, self._coordination.state.started.editable)
+        self._loop_task: asyncio.Task[None] | None = None
+
+    async def ready(self) -> int:
+        """Start the landing loop (once); the coordinator's process id."""
+        if self._loop_task is None:
+            self._loop_task = asyncio.get_running_loop().create_task(self._tend())
+        return os.getpid()
+
+    async def resume(self) -> None:
+        """Go on after a stop or a crash of the whole campaign."""
+        self._coordination.resume()
+
+    async def join(self, agent: str, incarnation: str, device: dict[str, Any], pid: int) -> None:
+        """An agent's process lives."""
+        await self.ready()
+        self._coordination.join(agent, incarnation, DeviceInfo.model_validate(device), pid)
+
+    async def lost(self, agent: str, why: str) -> None:
+        """An agent's process died."""
+        await self.ready()
+        self._coordination.lost(agent, why)
+
+    async def next_duty(self, agent: str, incarnation: str, ask: str) -> dict[str, Any]:
+        """The duty for one request."""
+        await self.ready()
+        self._take_requests()
+        return self._coordination.next_duty(agent, incarnation, ask).model_dump(mode="json")
+
+    async def briefing(self, agent: str, base: str) -> dict[str, Any]:
+        """What the agent's mind is told."""
+        return briefing_of(self._coordination.state, agent, base).model_dump(mode="json")
+
+    async def admit(self, agent: str, experiment: str, plan: dict[str, Any], commits: list[str], dollars: float) -> str:
+        """Empty when the plan may run, else why not."""
+        return self._coordination.admit(agent, experiment, Plan.model_validate(plan), tuple(commits), dollars)
+
+    async def report(self, agent: str, body: dict[str, Any], bundle: bytes = b"") -> str:
+        """Take in a duty's result, durable when this returns; for an experiment, its verdict."""
+        await self.ready()
+        if bundle:
+            await asyncio.to_thread(self._hub.unbundle, bundle)
+        parsed = body_from(body)
+        self._coordination.report(agent, parsed)
+        experiment = self._coordination.state.experiments.get(getattr(parsed, "experiment", ""))
+        return experiment.verdict.value if experiment and experiment.verdict else ""
+
+    async def facts(self, device: str) -> dict[str, Any]:
+        """What an agent needs beside its duty: the device's noise, when it is calibrated."""
+        noise = self._coordination.state.noise.get(device)
+        return {"noise": noise.model_dump(mode="json") if noise else None}
+
+    async def bundle(self, commit: str, known: list[str]) -> bytes:
+        """A commit for a node that shares no file system with this one."""
+        return await asyncio.to_thread(self._hub.bundle, [commit], known)
+
+    async def request_stop(self, why: str) -> None:
+        """Drain."""
+        self._coordination.request_stop(why)
+
+    def _take_requests(self) -> None:
+        for path, why in self._run.requests():
+            self._coordination.request_stop(why)
+            path.unlink(missing_ok=True)
+
+    async def _tend(self) -> None:
+        """Carry out landings and time limits for as long as the process lives."""
+        while True:
+            self._take_requests()
+            if not await self._land():
+                await asyncio.sleep(_TICK_SECONDS)
+            self._coordination.advance()
+
+    async def _land(self) -> bool:
+        state = self._coordination.state
+        head = next(iter(state.landings.values()), None)
+        simpler = bool(head and head.measured and self._coordination.simpler(head.measured.measurement))
+        step = pending(state, simpler)
+        if step is None:
+            return False
+        self._coordination.record("", await asyncio.to_thread(self._desk.carry_out, step))
+        return True
+
+
+def _hold(path: Path) -> Any:
+    """Hold the coordinator's lock for life: one writer per ledger, and ``status`` can tell a dead campaign."""
+    handle = path.open("a+")
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    handle.truncate(0)
+    handle.write(str(os.getpid()))
+    handle.flush()
+    return handle

@@ -1,0 +1,44 @@
+"""Where a kernel stands. On a CPU the compiler's own remarks stand in for a profiler, and the report says so."""
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from protocol.messages import Position, ProfileReport
+from team.judge.build import compiler_flags
+from team.tasks.spec import read_spec
+
+_REMARK = re.compile(r":(\d+):\d+: (optimized|missed): (.*)$")
+_MOST = 24
+
+
+def profile(trusted: Path, tree: Path, commit: str) -> ProfileReport:
+    """The vectoriser's remarks on the kernel at ``tree``, built with the judge's flags for the task at ``trusted``."""
+    spec = read_spec(trusted)
+    with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
+        command = [
+            "g++", *compiler_flags(spec), "-fopt-info-vec-optimized", "-fopt-info-vec-missed",
+            str(tree / spec.source), "-o", f"{scratch}/kernel.so",
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)
+    remarks = _remarks(done.stderr)
+    optimised = sum(kind == "optimized" for kind, _ in remarks)
+    return ProfileReport(
+        commit=commit,
+        tool="g++ -fopt-info-vec",
+        position=Position.UNKNOWN,
+        metrics={"loops_vectorised": float(optimised)},
+        remarks=tuple(text for _, text in remarks[:_MOST]),
+        claim="compiler remarks stand in for a profile; they say what was vectorised, not what limits the kernel",
+    )
+
+
+def _remarks(stderr: str) -> list[tuple[str, str]]:
+    """(kind, 'line N: remark') without repeats, the optimised loops first."""
+    found: dict[tuple[str, str], None] = {}
+    for line in stderr.splitlines():
+        match = _REMARK.search(line)
+        if match and "loop" in match[3]:
+            found[(match[2], f"line {match[1]}: {match[2]}: {match[3].strip()}")] = None
+    return sorted(found, key=lambda remark: remark[0] != "optimized")

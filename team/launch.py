@@ -1,0 +1,220 @@
+"""Start a campaign, look after it, and end it: the driver's side. Ray is started here and nowhere else.
+
+The driver holds the campaign (``driver.lock``), watches the agents' loops and tells the coordinator of dead ones. When
+the driver dies, Ray and everything under it dies with it; the ledger is the campaign, and ``resume`` goes on from it.
+"""
+
+import logging
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from protocol.events import CampaignStarted, Member
+from protocol.ledger import Ledger
+from protocol.policy import Policy
+from protocol.state import CampaignState, fold
+from team.errors import UserError
+from team.runs import Run
+from team.tasks.spec import TaskSpec
+from team.workspace.hub import Hub
+
+log = logging.getLogger(__name__)
+_GIVE_UP_AFTER = 5
+_STORE_BYTES = 100 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the user confirmed."""
+
+    run: Run
+    task_folder: Path
+    spec: TaskSpec
+    policy: Policy
+    members: tuple[Member, ...]
+    seed: int
+
+
+def prepare(scope: Scope) -> None:
+    """Make the run folder: hub, trusted copy of the task, ledger with its first event. All of it or nothing."""
+    try:
+        hub = Hub.create(scope.run.folder, scope.task_folder, _needed(scope.spec))
+        snapshot = hub.export(hub.main, scope.run.folder / "trusted-at")
+        snapshot.rename(scope.run.trusted)
+        (scope.run.folder / "trusted-at").rmdir()
+        with Ledger(scope.run.ledger, writer=True) as ledger:
+            ledger.append(time.time(), [("", _first_event(scope, hub))])
+    except BaseException:
+        shutil.rmtree(scope.run.folder, ignore_errors=True)
+        raise
+
+
+def _needed(spec: TaskSpec) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(("task.toml", spec.source, spec.reference, *spec.editable_files)))
+
+
+def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
+    spec = scope.spec
+    total = sum(w.weight for w in spec.workloads if not w.known_broken)
+    return CampaignStarted(
+        campaign=scope.run.name,
+        task=spec.name,
+        operator=spec.operator or spec.name,
+        language={"cpu": "cpp", "cuda": "cuda"}[spec.device] if spec.contract == "solve" else "triton",
+        numerics=spec.numerics,
+        task_path=hub.task,
+        repository=str(hub.origin),
+        commit=hub.main,
+        workloads={w.name: w.dims for w in spec.workloads if not w.known_broken},
+        weights={w.name: w.weight / total for w in spec.workloads if not w.known_broken},
+        editable=spec.editable_files,
+        policy=scope.policy,
+        members=scope.members,
+        seed=scope.seed,
+    )
+
+
+def state_of(run: Run) -> CampaignState:
+    """The state of a campaign, folded from its ledger."""
+    with Ledger(run.ledger) as ledger:
+        return fold(ledger.events())
+
+
+@contextmanager
+def ray_session(run: Run, members: int, address: str | None) -> Iterator[Any]:
+    """A Ray runtime for one campaign: joined when ``address`` is given, else started here and ended with this block."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    import ray
+
+    common: dict[str, Any] = {"namespace": run.name, "log_to_driver": False, "logging_level": logging.ERROR}
+    if address is not None:
+        ray.init(address=address, **common)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+        return
+    folder = _ray_folder(run)
+    try:
+        ray.init(
+            address="local",
+            num_cpus=max(members, os.cpu_count() or 1),
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _temp_dir=str(folder),
+            **common,
+        )
+        yield ray
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+        (run.folder / "ray-folder").unlink(missing_ok=True)
+
+
+def _ray_folder(run: Run) -> Path:
+    """A short path for Ray's sockets; the one of a campaign that was killed is removed first."""
+    note = run.folder / "ray-folder"
+    if note.is_file():
+        shutil.rmtree(note.read_text(), ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="kt-ray-", dir="/tmp"))
+    note.write_text(str(folder))
+    return folder
+
+
+class Campaign:
+    """A campaign that runs under this driver."""
+
+    def __init__(self, ray: Any, run: Run, resume: bool) -> None:
+        self._ray = ray
+        self._run = run
+        self._state = state_of(run)
+        self._coordinator = self._start_coordinator()
+        if resume:
+            ray.get(self._coordinator.resume.remote())
+        ray.get(self._coordinator.ready.remote())
+        self._agents = {m.name: self._start_agent(m) for m in self._state.started.members}
+        self._loops = {agent.run.remote(): name for name, agent in self._agents.items()}
+        self._failures = dict.fromkeys(self._agents, 0)
+
+    def _start_coordinator(self) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        from team.coordinator import NAME, Coordinator
+
+        here = NodeAffinitySchedulingStrategy(node_id=self._ray.get_runtime_context().get_node_id(), soft=False)
+        options = {"name": NAME, "lifetime": "detached", "scheduling_strategy": here}
+        return Coordinator.options(**options).remote(str(self._run.folder))
+
+    def _start_agent(self, member: Member) -> Any:
+        from team.agent import Agent
+
+        wants: dict[str, Any] = {"num_cpus": 1}
+        if member.device.startswith("GPU-"):
+            wants = {"num_cpus": 1, "num_gpus": 1}
+        options = {"editable": list(self._state.started.editable)}
+        return Agent.options(**wants).remote(
+            self._coordinator, member.model_dump(mode="json"), str(self._run.folder), options
+        )
+
+    def tend(self, over: threading.Event, timeout: float = 0.5) -> None:
+        """Look after the agents until all of them have stopped. ``over`` is set at the end."""
+        try:
+            while self._loops:
+                done, _ = self._ray.wait(list(self._loops), num_returns=1, timeout=timeout)
+                for loop in done:
+                    self._settle(loop)
+        finally:
+            over.set()
+
+    def _settle(self, loop: Any) -> None:
+        name = self._loops.pop(loop)
+        try:
+            log.info("%s stopped: %s", name, self._ray.get(loop))
+        except (self._ray.exceptions.RayActorError, self._ray.exceptions.RayTaskError) as error:
+            why = _sentence(error)
+            self._ray.get(self._coordinator.lost.remote(name, why))
+            self._failures[name] += 1
+            if self._failures[name] < _GIVE_UP_AFTER:
+                self._loops[self._agents[name].run.remote()] = name
+            elif not self._loops:
+                stop = f"no agent could be kept alive; the last one said: {why}"
+                self._ray.get(self._coordinator.request_stop.remote(stop))
+
+    def end(self) -> None:
+        """End the actors; the ledger is closed by the end of its owner."""
+        for agent in self._agents.values():
+            self._ray.kill(agent)
+        self._ray.kill(self._coordinator)
+
+
+def _sentence(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1].strip() if lines else 'no message'}"[:300]
+
+
+def conduct(run: Run, address: str | None, resume: bool, watch: Callable[[threading.Event], None]) -> CampaignState:
+    """Run a prepared campaign to its end. ``watch`` shows it to the user until its event is set."""
+    members = len(state_of(run).started.members)
+    with run.owned(), ray_session(run, members, address) as ray:
+        campaign = Campaign(ray, run, resume)
+        over = threading.Event()
+        tending = threading.Thread(target=campaign.tend, args=(over,), name="tend", daemon=True)
+        tending.start()
+        try:
+            watch(over)
+            tending.join()
+        finally:
+            campaign.end()
+    state = state_of(run)
+    if state.baseline_refused:
+        raise UserError(f"The baseline was refused: {state.baseline_refused}.", "Mend the task and start again.")
+    return state

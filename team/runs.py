@@ -1,0 +1,107 @@
+"""Where a campaign lives on disk, and which one a command means when it names none.
+
+``KERNELTEAM_HOME`` or ``~/.local/share/kernelteam`` holds ``runs/<campaign>/`` with the ledger, the hub, the worktrees,
+the judge's scratch, logs and the report. Nothing is written into the user's repository.
+"""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from team.errors import UserError
+
+
+@dataclass(frozen=True)
+class Run:
+    """The folder of one campaign."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The campaign's name, also its Ray namespace."""
+        return self.folder.name
+
+    @property
+    def ledger(self) -> Path:
+        """The event store."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def report(self) -> Path:
+        """The HTML report."""
+        return self.folder / "report.html"
+
+    @property
+    def trusted(self) -> Path:
+        """The task folder as it was at the baseline: what judges trust."""
+        return self.folder / "trusted"
+
+    @property
+    def inbox(self) -> Path:
+        """Requests to the coordinator, one file each."""
+        return self.folder / "inbox"
+
+    def log(self, name: str) -> Path:
+        """A log file of one member."""
+        (self.folder / "logs").mkdir(exist_ok=True)
+        return self.folder / "logs" / f"{name}.log"
+
+    def scratch(self, name: str) -> Path:
+        """Working space of one agent: builds and snapshots; deleted when the campaign is."""
+        path = self.folder / "scratch" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def ask_to_stop(self, why: str) -> None:
+        """Leave a request that the coordinator finds, now or when it lives again."""
+        self.inbox.mkdir(exist_ok=True)
+        fresh = self.inbox / f".{secrets.token_hex(8)}"
+        fresh.write_text(why)
+        fresh.rename(self.inbox / f"stop-{secrets.token_hex(8)}")
+
+    def requests(self) -> Iterator[tuple[Path, str]]:
+        """Stop requests that nobody has taken in yet."""
+        if self.inbox.is_dir():
+            for path in sorted(self.inbox.glob("stop-*")):
+                yield path, path.read_text()
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Hold the campaign against a second ``run`` or ``resume``; the kernel lets go when the holder dies."""
+        with (self.folder / "driver.lock").open("a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"Campaign {self.name} is running.", "See it with: kernelteam status") from None
+            yield
+
+
+def home() -> Path:
+    """The data directory of this user."""
+    return Path(os.environ.get("KERNELTEAM_HOME") or Path.home() / ".local/share/kernelteam")
+
+
+def new_run(task: str) -> Run:
+    """A folder name that no campaign has yet; the folder itself is made by whoever fills it."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Run(home() / "runs" / f"{task}-{stamp}-{secrets.token_hex(2)}")
+
+
+def find_run(name: Path | None) -> Run:
+    """The campaign called ``name`` (a folder or its name), or the newest one."""
+    runs = home() / "runs"
+    if name is not None:
+        for folder in (name, runs / name):
+            if (folder / "ledger.sqlite").is_file():
+                return Run(folder.resolve())
+        raise UserError(f"There is no campaign '{name}'.", f"The campaigns are in {runs}.")
+    found = [path.parent for path in runs.glob("*/ledger.sqlite")]
+    if not found:
+        raise UserError("There is no campaign yet.", "Start one with: kernelteam demo")
+    return Run(max(found, key=lambda folder: (folder / "ledger.sqlite").stat().st_ctime))
