@@ -1,0 +1,190 @@
+"""``kernelteam status``: where a campaign stands, as a JSON-ready dict with stable keys. Rendering: ``status_view``."""
+
+import math
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from protocol.counters import phase_of
+from protocol.duties import spent_experiments
+from protocol.messages import DeviceInfo, Estimate, Experiment
+from protocol.state import AgentState, CampaignState, LandingState
+from team.report import wording as w
+from team.report.levels import main_speedup
+from team.report.reading import coordinator_pid, read_story
+
+Status = dict[str, Any]
+
+
+def status(run_dir: Path) -> Status:
+    """Where the campaign in ``run_dir`` stands now, keys as in ``status_of``; ``UserError`` when there is none."""
+    return status_of(read_story(run_dir).state, coordinator_pid(run_dir), time.time())
+
+
+def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
+    """The same from a state. ``pid``: the living coordinator's, None when it is dead; ``now``: seconds since 1970.
+
+    Keys, all always there; a value that is not known yet is None, "" or empty:
+
+    - ``campaign``, ``task``, ``operator``, ``repository``: text; ``baseline``, ``main``: commits
+    - ``state``: starting, running, stopping, finished or dead; ``why``: one sentence for it
+    - ``coordinator_pid``: int or None; ``started``: seconds since 1970; ``elapsed_s``: seconds, without idle time
+    - ``budget``: ``experiments``, ``minutes``, ``dollars``, each ``{used, limit, left}`` (limit and left may be None)
+    - ``speedup``: ``{speedup, low, high, gain, how, device, text}`` of main over the baseline, as plain ratios
+      (``gain`` is its natural log); ``how``: measured, landed, "measured and landed" or baseline
+    - ``target``: the speedup that ends the search early, or None
+    - ``agents``: one each ``{name, role, mind, device, kind, device_name, alive, duty, subject, duty_s, experiments,
+      kept, phase, owes}``; ``owes``: list of "search", "profile"; ``duty`` is "" for an agent that has none
+    - ``experiments``: ``{total, judged, kept, landed, running}``; ``verdicts``: verdict -> count
+    - ``landing``: queue of ``{experiment, number, agent, stage, candidate}``; stage: queued, verifying or measured
+    - ``noise``: device -> ``{floor, restart_sd, pair_sd, threshold}``, log gains
+    - ``rounds``, ``searches``: counts; ``abandoned``: techniques; ``dollars``: spent; ``submitted``: branch or ""
+    """
+    name, why = _standing(state, pid)
+    start = state.start
+    return {
+        "campaign": start.campaign if start else "",
+        "task": start.task if start else "",
+        "operator": start.operator if start else "",
+        "repository": start.repository if start else "",
+        "baseline": start.commit if start else "",
+        "main": state.main,
+        "state": name,
+        "why": why,
+        "coordinator_pid": pid,
+        "started": state.first_time,
+        "elapsed_s": elapsed_of(state, pid, now),
+        "budget": _budget(state, elapsed_of(state, pid, now)),
+        "speedup": _speedup(state),
+        "target": start.policy.target_speedup if start else None,
+        "agents": [_agent(state, agent, pid is not None, now) for agent in state.agents.values()],
+        "experiments": _experiments(state),
+        "verdicts": dict(Counter(e.verdict.value for e in state.judged if e.verdict is not None)),
+        "landing": [_landing(state, landing) for landing in state.landings.values()],
+        "noise": _noise(state),
+        "rounds": state.rounds,
+        "searches": len(state.searches),
+        "abandoned": list(state.abandoned),
+        "dollars": state.dollars,
+        "submitted": state.submitted.branch if state.submitted else "",
+    }
+
+
+def _standing(state: CampaignState, pid: int | None) -> tuple[str, str]:
+    if state.baseline_refused:
+        return "finished", f"no campaign: {state.baseline_refused}"
+    if state.finished:
+        return "finished", state.finished
+    if pid is None:
+        return "dead", "its coordinator does not live; go on with: kernelteam resume"
+    if state.stop:
+        return "stopping", state.stop
+    return ("running", "") if state.baselines else ("starting", "no baseline yet")
+
+
+def elapsed_of(state: CampaignState, pid: int | None, now: float) -> float:
+    """Seconds that the campaign has run, idle time between stop and resume left out."""
+    if not state.first_time:
+        return 0.0
+    runs = pid is not None and not state.finished
+    return max(0.0, (now if runs else state.last_time) - state.first_time - state.idle_time)
+
+
+def _budget(state: CampaignState, elapsed_s: float) -> Status:
+    policy = state.start.policy if state.start else None
+    return {
+        "experiments": _limit(spent_experiments(state), policy.max_experiments if policy else None),
+        "minutes": _limit(elapsed_s / 60.0, policy.max_minutes if policy else None),
+        "dollars": _limit(state.dollars, policy.max_dollars if policy else None),
+    }
+
+
+def _limit(used: float, limit: float | None) -> Status:
+    return {"used": used, "limit": limit, "left": None if limit is None else max(0.0, limit - used)}
+
+
+def _speedup(state: CampaignState) -> Status:
+    main = main_speedup(state)
+    return {**ratios(main.estimate), "how": main.how, "device": main.device, "text": w.interval(main.estimate)}
+
+
+def ratios(estimate: Estimate) -> Status:
+    """An estimate as plain ratios, its log gain beside them."""
+    low, high = w.ratio(estimate.low), w.ratio(estimate.high)
+    return {"speedup": w.ratio(estimate.gain), "low": low, "high": high, "gain": estimate.gain}
+
+
+def _agent(state: CampaignState, agent: AgentState, coordinated: bool, now: float) -> Status:
+    duty = agent.open if agent.alive and coordinated else None
+    mine = [e for e in state.judged if e.agent == agent.member.name]
+    return {
+        "name": agent.member.name,
+        "role": agent.member.role.value,
+        "mind": agent.member.mind,
+        "device": agent.member.device,
+        **_hardware(agent.device),
+        "alive": agent.alive and coordinated,
+        "duty": duty.duty.kind if duty else "",
+        "subject": _subject(state, agent) if duty else "",
+        "duty_s": max(0.0, now - duty.since) if duty else 0.0,
+        "experiments": len(mine),
+        "kept": sum(1 for e in mine if e.verdict is not None and e.verdict.kept),
+        "phase": phase_of(state.policy, agent.streaks).value,
+        "owes": _owes(agent),
+    }
+
+
+def _hardware(device: DeviceInfo | None) -> Status:
+    return {"kind": device.kind if device else "", "device_name": device.name if device else ""}
+
+
+def _subject(state: CampaignState, agent: AgentState) -> str:
+    """What an agent's duty is about: number and technique of its experiment, or a commit."""
+    duty = agent.open.duty if agent.open else None
+    if isinstance(duty, Experiment):
+        experiment = state.experiments.get(duty.id)
+        plan = experiment.plan if experiment else None
+        return f"#{experiment.number} {plan.technique}" if experiment and plan else "planning"
+    commit = getattr(duty, "commit", "") or getattr(duty, "candidate", "")
+    return w.short_commit(commit)
+
+
+def _owes(agent: AgentState) -> list[str]:
+    owed = (("search", agent.owes_search), ("profile", bool(agent.owes_profile)))
+    return [name for name, owes in owed if owes]
+
+
+def _experiments(state: CampaignState) -> Status:
+    everything = list(state.experiments.values())
+    running = sum(1 for e in everything if e.verdict is None)
+    return {
+        "total": len(everything),
+        "judged": len(everything) - running,
+        "kept": sum(1 for e in everything if e.verdict is not None and e.verdict.kept),
+        "landed": len(state.landed),
+        "running": running,
+    }
+
+
+def _landing(state: CampaignState, landing: LandingState) -> Status:
+    stage = "measured" if landing.measured else "verifying" if landing.candidate else "queued"
+    return {
+        "experiment": landing.experiment,
+        "number": state.experiments[landing.experiment].number,
+        "agent": landing.agent,
+        "stage": stage,
+        "candidate": landing.candidate,
+    }
+
+
+def _noise(state: CampaignState) -> Status:
+    return {
+        device: {
+            "floor": noise.floor,
+            "restart_sd": noise.restart_sd,
+            "pair_sd": noise.pair_sd,
+            "threshold": max(math.log1p(state.policy.threshold), noise.floor),
+        }
+        for device, noise in state.noise.items()
+    }

@@ -1,0 +1,106 @@
+"""A status on a terminal. ``render_status`` for ``kernelteam status``; the live view uses its parts."""
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from team.report import wording as w
+from team.report.lines import verdict_style
+from team.report.status import Status
+
+_STATE_STYLE = {"running": "bold green", "finished": "bold", "stopping": "bold yellow", "dead": "bold red"}
+
+
+def render_status(status: Status) -> RenderableType:
+    """The whole status: headline, budget, agents, verdicts, landing queue, noise."""
+    return Group(
+        headline(status), Text(), budget_view(status), Text(), agents_table(status), Text(), *_footnotes(status)
+    )
+
+
+def headline(status: Status) -> Text:
+    """Task, state, main and its speedup."""
+    text = Text.assemble(
+        (w.plain(status["task"]) or "(no task yet)", "bold"),
+        (f"  {w.plain(status['campaign'])}  ", "dim"),
+        (status["state"], _STATE_STYLE.get(status["state"], "")),
+        f"  {w.duration(status['elapsed_s'])}",
+    )
+    if status["why"]:
+        text.append(f"\n{w.plain(status['why'])}", "dim")
+    main = w.short_commit(status["main"]) or "-"
+    text.append(f"\nmain {main} is ").append(status["speedup"]["text"], "bold green")
+    return text.append(f" over the baseline ({_source(status)})")
+
+
+def _source(status: Status) -> str:
+    how = {
+        "measured": "measured directly",
+        "measured and landed": "measured, times what landed since",
+        "landed": "product of the landings",
+        "baseline": "nothing landed yet",
+    }[status["speedup"]["how"]]
+    device = status["speedup"]["device"]
+    return f"{how} on {w.short_device(device)}" if device else how
+
+
+def budget_view(status: Status) -> RenderableType:
+    """One bar for each limit of the budget; money without a limit as a figure."""
+    grid = Table.grid(padding=(0, 2))
+    for name, shape in (("experiments", "{:g}"), ("minutes", "{:.1f}"), ("dollars", "${:.2f}")):
+        spent = status["budget"][name]
+        used = shape.format(spent["used"])
+        if spent["limit"] is None:
+            grid.add_row(name, "", used)
+        else:
+            bar = ProgressBar(total=spent["limit"] or 1.0, completed=spent["used"], width=30)
+            grid.add_row(name, bar, f"{used} of {shape.format(spent['limit'])}")
+    return grid
+
+
+def agents_table(status: Status) -> Table:
+    """Who does what on which device."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("agent", "role", "device", "duty", "for", "experiments", "kept", "phase", "owes"):
+        table.add_column(name, justify="right" if name in ("for", "experiments", "kept") else "left", no_wrap=True)
+    for agent in status["agents"]:
+        table.add_row(
+            Text(w.plain(agent["name"]), "cyan" if agent["alive"] else "dim"),
+            agent["role"],
+            w.short_device(agent["device"]),
+            Text(_duty(agent), "" if agent["alive"] else "dim"),
+            w.duration(agent["duty_s"]) if agent["duty"] else "",
+            str(agent["experiments"]),
+            str(agent["kept"]),
+            agent["phase"],
+            Text(", ".join(agent["owes"]), "yellow"),
+        )
+    return table
+
+
+def _duty(agent: Status) -> str:
+    if not agent["alive"]:
+        return "not alive"
+    return w.plain(f"{agent['duty']} {agent['subject']}") if agent["duty"] else "idle"
+
+
+def _footnotes(status: Status) -> list[Text]:
+    notes = [_verdicts(status)]
+    for landing in status["landing"]:
+        notes.append(Text(f"landing: #{landing['number']} of {w.plain(landing['agent'])} is {landing['stage']}"))
+    for device, noise in status["noise"].items():
+        floor, threshold = w.percent(noise["floor"]), w.percent(noise["threshold"])
+        notes.append(Text(f"noise: {w.short_device(device)} floor {floor}, so a keep needs {threshold}", "dim"))
+    if status["abandoned"]:
+        notes.append(Text(w.plain(f"abandoned: {', '.join(status['abandoned'])}"), "dim"))
+    return notes
+
+
+def _verdicts(status: Status) -> Text:
+    counts = status["verdicts"]
+    text = Text(f"verdicts: {'none yet' if not counts else ''}")
+    for verdict, count in counts.items():
+        text.append(f"{verdict} {count}  ", verdict_style(verdict))
+    landed = status["experiments"]["landed"]
+    return text.append(f"landed {landed}" if counts else "")
