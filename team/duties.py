@@ -95,7 +95,7 @@ def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.Bas
         duty=duty.id,
         device=desk.device.id,
         noise=found.noise,
-        baseline_ns=_median_ns(found.null),
+        baseline_ns=median_ns(found.null),
         null_kept=found.null_kept,
         planted_found=found.planted_found,
         planted=found.planted,
@@ -202,7 +202,7 @@ def _commit(desk: Desk, duty: Experiment, plan: Plan, variant: Variant) -> str:
     return commit
 
 
-def _median_ns(measured: Measurement) -> dict[str, float]:
+def median_ns(measured: Measurement) -> dict[str, float]:
     """Median nanoseconds per launch of the base, by workload."""
     names = measured.restarts[0].pairs if measured.restarts else {}
     return {name: median(pair.base_ns for r in measured.restarts for pair in r.pairs[name]) for name in names}

@@ -1,0 +1,219 @@
+"""The command line. Each command is a few lines that call a room; heavy imports happen inside them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from team.errors import UserError
+
+app = typer.Typer(
+    help="A team of agents that makes a CUDA, Triton or C++ kernel faster and proves it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+TaskArgument = Annotated[Path, typer.Argument(help="folder that holds task.toml", show_default=False)]
+RunOption = Annotated[Path | None, typer.Option("--run", help="campaign (name or folder); default: the newest")]
+RunArgument = Annotated[Path | None, typer.Argument(help="campaign (name or folder); default: the newest")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="start without asking")]
+AgentsOption = Annotated[
+    str | None, typer.Option("--agents", help="a number, or roles with minds: explorer:catalog,exploiter:catalog")
+]
+ExperimentsOption = Annotated[int | None, typer.Option("--experiments", min=1, help="budget: experiments of the team")]
+MinutesOption = Annotated[float | None, typer.Option("--minutes", help="budget: wall clock (minutes)")]
+
+
+def main() -> None:
+    """Entry point: a ``UserError`` is one sentence and exit status 2, never a traceback."""
+    try:
+        app()
+    except UserError as error:
+        print(f"kernelteam: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("kernelteam: ended at once; go on with: kernelteam resume", file=sys.stderr)  # noqa: T201
+        raise SystemExit(130) from None
+
+
+@app.command()
+def run(
+    task: TaskArgument,
+    agents: AgentsOption = None,
+    experiments: ExperimentsOption = None,
+    minutes: MinutesOption = None,
+    campaign: Annotated[Path | None, typer.Option("--campaign", help="campaign.toml with team and law")] = None,
+    address: Annotated[str | None, typer.Option("--address", help="a running Ray cluster, e.g. auto")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="seed of the minds (never of the judge)")] = 0,
+    yes: Yes = False,
+) -> None:
+    """Run a campaign on TASK until its budget is spent or you stop it."""
+    from team.console import start
+    from team.scope import scope_of
+
+    _leave(start(scope_of(task, agents, experiments, minutes, campaign, seed), yes, address))
+
+
+@app.command()
+def demo(
+    name: Annotated[str, typer.Argument(help="which example")] = "matmul_cpu",
+    into: Annotated[Path | None, typer.Option("--into", help="new folder; default: ./NAME")] = None,
+    experiments: ExperimentsOption = None,
+    agents: AgentsOption = None,
+) -> None:
+    """Copy an example into a new git repository and run it."""
+    from team.console import start
+    from team.scope import scope_of
+    from team.tasks.examples import copy_example
+
+    folder = copy_example(name, into or Path(name))
+    typer.echo(f"Copied {name} to {folder}")
+    _leave(start(scope_of(folder, agents, experiments, None, None, 0), True, None))
+
+
+@app.command()
+def resume(campaign: RunArgument = None, address: Annotated[str | None, typer.Option("--address")] = None) -> None:
+    """Go on with a campaign that was stopped or killed."""
+    from team.console import go
+    from team.runs import find_run
+
+    _leave(go(find_run(campaign), address, resume=True))
+
+
+@app.command()
+def stop(campaign: RunArgument = None) -> None:
+    """Ask a running campaign to finish what runs and end."""
+    from team.runs import find_run
+
+    found = find_run(campaign)
+    found.ask_to_stop("stopped from the command line")
+    typer.echo(f"Campaign {found.name} is asked to stop; see it drain with: kernelteam status")
+
+
+@app.command()
+def status(campaign: RunArgument = None, as_json: AsJson = False) -> None:
+    """Where a campaign stands; works while it runs and after it died."""
+    from team.report.status import render_status
+    from team.report.status import status as status_of
+    from team.runs import find_run
+
+    found = status_of(find_run(campaign).folder)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        _print(render_status(found))
+
+
+@app.command()
+def log(campaign: RunArgument = None, as_json: AsJson = False) -> None:
+    """Every experiment, with its numbers and its reason."""
+    from team.report.log import log_rows, render_log
+    from team.runs import find_run
+
+    rows = log_rows(find_run(campaign).folder)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        _print(render_log(rows))
+
+
+@app.command()
+def watch(campaign: RunArgument = None) -> None:
+    """Follow a campaign that runs elsewhere."""
+    from team.console import watch_elsewhere
+    from team.runs import find_run
+
+    watch_elsewhere(find_run(campaign))
+
+
+@app.command()
+def report(
+    campaign: RunArgument = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="where to write the HTML file")] = None,
+) -> None:
+    """Write the report: one HTML file with chart, tables and reasons."""
+    from team.console import report_path
+    from team.runs import find_run
+
+    typer.echo(str(report_path(find_run(campaign), output)))
+
+
+@app.command()
+def submit(
+    campaign: RunArgument = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="branch autodev/TAG; default: the campaign's name")] = None,
+    into: Annotated[str, typer.Option("--into", help="a branch to move forward to the result as well")] = "",
+) -> None:
+    """Bring the result to your repository as branch autodev/TAG; your checkout stays as it is."""
+    from team.runs import find_run
+    from team.submission import submit_run
+
+    typer.echo(submit_run(find_run(campaign), tag, into))
+
+
+@app.command(name="eval")
+def evaluate(task: TaskArgument) -> None:
+    """Judge the kernel of TASK once, as it stands in the folder: build, correctness, times."""
+    from team.bench import evaluate_task
+
+    _print(evaluate_task(task))
+
+
+@app.command()
+def ab(
+    a: Annotated[str, typer.Argument(help="base: a commit, branch, or folder")],
+    b: Annotated[str, typer.Argument(help="candidate: a commit, branch, or folder")],
+    task: Annotated[Path, typer.Option("--task", help="folder that holds task.toml")] = Path("."),
+    run: RunOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare B with A by the same paired measurement that judges experiments.
+
+    In a campaign (--run), 'base' and 'result' name its baseline and its main.
+    """
+    from team.bench import compare_commits
+
+    found = compare_commits(a, b, task, run)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2))
+    else:
+        _print(found.render())
+
+
+@app.command()
+def init(
+    kernel: Annotated[Path, typer.Argument(help='a C++ or CUDA file with extern "C" void solve(...)')],
+    folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,
+    dim: Annotated[list[str] | None, typer.Option("--dim", help="a dimension, e.g. --dim M=256")] = None,
+) -> None:
+    """Make a task from a kernel file."""
+    from team.scope import dims_of
+    from team.tasks.scaffold import scaffold
+
+    typer.echo(f"Made {scaffold(kernel, folder, dims_of(dim or []))}")
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """What this machine has, and each missing thing with its remedy."""
+    from team.doctor import diagnose, render
+
+    findings = diagnose()
+    if as_json:
+        typer.echo(json.dumps([finding.__dict__ for finding in findings], indent=2))
+    else:
+        _print(render(findings))
+
+
+def _print(renderable: object) -> None:
+    from rich.console import Console
+
+    Console(highlight=False).print(renderable)
+
+
+def _leave(status: int) -> NoReturn:
+    raise typer.Exit(status)

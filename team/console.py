@@ -1,0 +1,132 @@
+"""A campaign as its user meets it: the scope to confirm, Ctrl-C once and twice, and the last words."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import exp
+from pathlib import Path
+from types import FrameType
+
+import typer
+from rich.console import Console
+
+from protocol.messages import Estimate
+from protocol.state import CampaignState
+from team.launch import Scope, conduct, prepare, state_of
+from team.report.html import write_report
+from team.report.live import follow
+from team.runs import Run
+
+out = Console(highlight=False, soft_wrap=True)
+
+
+def show_scope(scope: Scope) -> None:
+    """What is going to happen, in the words that the user can check."""
+    spec, policy = scope.spec, scope.policy
+    out.print(f"[bold]{spec.name}[/bold]: make {', '.join(spec.editable_files)} faster, on {spec.device}")
+    out.print(f"  workloads   {', '.join(w.name for w in spec.workloads if not w.known_broken)}")
+    broken = [w.name for w in spec.workloads if w.known_broken]
+    if broken:
+        out.print(f"  known broken {', '.join(broken)} (not timed)")
+    out.print(f"  metric      weighted geometric mean of speedup; keep at >= {policy.threshold:.1%}, never lower")
+    limits = [
+        f"{policy.max_experiments} experiments" if policy.max_experiments else "",
+        f"{policy.max_minutes:g} minutes" if policy.max_minutes else "",
+        f"${policy.max_dollars:.2f}" if policy.max_dollars else "",
+    ]
+    out.print(f"  budget      {', '.join(limit for limit in limits if limit) or 'none: until you stop it'}")
+    for member in scope.members:
+        out.print(f"  agent       {member.name} thinks with '{member.mind}' on {member.device}")
+    out.print(f"  campaign    {scope.run.name}")
+
+
+def start(scope: Scope, yes: bool, address: str | None) -> int:
+    """Confirm, prepare, run to the end, sum up. The exit status."""
+    show_scope(scope)
+    if not yes and sys.stdin.isatty() and not typer.confirm("Start?", default=True):
+        return 1
+    prepare(scope)
+    return go(scope.run, address, resume=False)
+
+
+def go(run: Run, address: str | None, resume: bool) -> int:
+    """Run a prepared campaign under this terminal."""
+    with _interruptible(run) as stopped:
+        state = conduct(run, address, resume, _watcher(run))
+    sum_up(run, state)
+    return 130 if stopped.is_set() else 0
+
+
+def _watcher(run: Run) -> Callable[[threading.Event], None]:
+    def watch(over: threading.Event) -> None:
+        follow(run.folder, out, over.is_set)
+
+    return watch
+
+
+@contextmanager
+def _interruptible(run: Run) -> Iterator[threading.Event]:
+    """Ctrl-C once drains; twice ends at once. The ledger is valid either way."""
+    asked = threading.Event()
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        run.ask_to_stop("stopped by the user")
+        out.print("Stopping: what runs is finished and landed. Press Ctrl-C again to end at once.")
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    terminated = signal.signal(signal.SIGTERM, on_interrupt)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, terminated)
+
+
+def sum_up(run: Run, state: CampaignState) -> None:
+    """The last words: why it ended, what was won, where the chart is, and what to type next."""
+    write_report(run.folder, run.report)
+    kept = sum(e.verdict is not None and e.verdict.kept for e in state.experiments.values())
+    out.print(f"\nEnded: {state.finished or state.stop or 'interrupted'}.")
+    out.print(f"{len(state.judged)} experiments, {kept} kept, {len(state.landed)} landed on main.")
+    if state.main == state.started.commit:
+        out.print("Main is still the baseline: nothing was faster beyond doubt.")
+    else:
+        out.print(f"Winning commit {state.main[:12]}: {_headline(state)}")
+    out.print(f"Chart and evidence: {run.report}")
+    if state.main != state.started.commit:
+        out.print(f"Bring it to your repository: kernelteam submit {_argument(run)}")
+
+
+def _headline(state: CampaignState) -> str:
+    last = state.main_measured[-1] if state.main_measured else None
+    if last is None or last.estimate is None or last.commit != state.main:
+        return "not yet measured against the baseline directly"
+    doubt = "" if last.agrees else f" (the product of its steps says {exp(last.product):.3f}x: they disagree)"
+    return f"{_speedup(last.estimate)} over the baseline, measured directly on {last.device}{doubt}"
+
+
+def _speedup(estimate: Estimate) -> str:
+    return f"{exp(estimate.gain):.3f}x [{exp(estimate.low):.3f}, {exp(estimate.high):.3f}]"
+
+
+def _argument(run: Run) -> str:
+    return run.name
+
+
+def report_path(run: Run, path: Path | None) -> Path:
+    """Write the report of a campaign, alive or dead."""
+    state_of(run)
+    return write_report(run.folder, path or run.report)
+
+
+def watch_elsewhere(run: Run) -> None:
+    """Follow a campaign that another process runs, until it ends or Ctrl-C."""
+    from contextlib import suppress
+
+    with suppress(KeyboardInterrupt):
+        follow(run.folder, out, lambda: bool(state_of(run).finished))
