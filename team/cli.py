@@ -52,6 +52,9 @@ def run(
     yes: Yes = False,
 ) -> None:
     """Run a campaign on TASK until its budget is spent or you stop it."""
+    from team.guardian import guard
+
+    guard()
     from team.console import start
     from team.scope import scope_of
 
@@ -66,6 +69,9 @@ def demo(
     agents: AgentsOption = None,
 ) -> None:
     """Copy an example into a new git repository and run it."""
+    from team.guardian import guard
+
+    guard()
     from team.console import start
     from team.scope import scope_of
     from team.tasks.examples import copy_example
@@ -78,6 +84,9 @@ def demo(
 @app.command()
 def resume(campaign: RunArgument = None, address: Annotated[str | None, typer.Option("--address")] = None) -> None:
     """Go on with a campaign that was stopped or killed."""
+    from team.guardian import guard
+
+    guard()
     from team.console import go
     from team.runs import find_run
 
