@@ -30,8 +30,11 @@ class Policy(BaseModel):
     pairs_per_restart: int = Field(
         4, ge=1, description="pairs measured before both runners are replaced by fresh processes"
     )
-    disturbed_restart: float = Field(
-        0.10, gt=0.0, description="gain that one disturbed restart may fake; under four restarts, each must exceed it"
+    struck_restarts: int = Field(
+        2, ge=0, description="a keep must still stand without this many of its best restarts (bad ones happen)"
+    )
+    uncalibrated_sd: float = Field(
+        0.10, gt=0.0, description="restart scatter assumed while a single restart is all that is known"
     )
     sample_ns: int = Field(
         200_000, gt=0, description="shortest timed sample; launches are batched into it (nanoseconds)"
@@ -49,7 +52,7 @@ class Policy(BaseModel):
     )
 
     # Calibration.
-    calibration_restarts: int = Field(12, ge=4, description="restarts of the A/A calibration at the baseline")
+    calibration_restarts: int = Field(24, ge=4, description="restarts of the A/A calibration at the baseline")
     planted_gain: float = Field(0.02, gt=0.0, description="known extra work that a campaign's own check must find")
 
     # Counters and what they trigger.

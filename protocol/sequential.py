@@ -1,39 +1,30 @@
 """The law of gains: from raw pairs to an estimate, and from an estimate to keep, revert, continue or unresolved.
 
-Fixed by the law; pure (no clock, no randomness). A gain is ``ln(base / candidate)``.
+Fixed by the law; pure (no clock, no randomness). A gain is ``ln(base / candidate)``. DOCSTRING
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import e, exp, hypot, log, log1p, sqrt
+from math import exp, hypot, inf, log1p, sqrt
 from typing import Literal
 
 import numpy as np
 
 from protocol.messages import Decision, Estimate, Noise, Restart
 from protocol.policy import Policy
+from protocol.samples import Samples, normalised, of_workload, pairs_of, weighted
 from protocol.two_level import (
-    Array,
     Location,
-    cost,
-    moderated,
-    normal_variance,
-    order_effect,
-    pair_location,
-    student_quantile,
-    trimmed_count,
+    moderated_location,
+    noise_floor,
+    pair_share,
+    scatter,
     trimmed_location,
-    without_order,
+    without_best,
 )
 
-
-@dataclass(frozen=True)
-class _Samples:
-    """One workload's (or the weighted) values: one location per restart, and the pairs behind each."""
-
-    values: Array
-    pairs_per_restart: float
+State = Literal["keep", "revert", "continue", "unresolved"]
 
 
 def estimate(
@@ -43,23 +34,16 @@ def estimate(
 
     Raises ValueError when there is no restart, or a restart lacks a weighted workload.
     """
-    overall, workloads = _locate(restarts, weights, noise, policy)
-    pairs = _pairs(restarts, weights)
-    return (
-        _as_estimate(overall, error, pairs, len(restarts)),
-        {name: _as_estimate(where, error, pairs, len(restarts)) for name, where in workloads.items()},
-    )
+    evidence = _weigh(restarts, weights, noise, policy)
+    return evidence.overall(error), evidence.by_workload(error)
 
 
 def look_errors(policy: Policy) -> tuple[float, ...]:
-    """Error that each look may spend: increments of the Pocock-type spending function of Lan & DeMets 1983.
+    """Error that each look may spend: its share of the cap's pairs, of the total (Kim & DeMets 1987, power 1).
 
-    ``spent(t) = total * ln(1 + (e - 1) t)`` at information ``t = pairs / cap``. Each look tests at its own increment,
-    so the total holds by the union bound, whatever the correlation between looks.
+    Each look tests at its own increment, so the total holds by the union bound, whatever the correlation of looks.
     """
-    cap = policy.looks[-1]
-    spent = [0.0, *(policy.total_error * log(1.0 + (e - 1.0) * look / cap) for look in policy.looks)]
-    return tuple(after - before for before, after in pairwise(spent))
+    return tuple(policy.total_error * (now - before) / policy.looks[-1] for before, now in pairwise((0, *policy.looks)))
 
 
 def target_gain(noise: Noise | None, policy: Policy) -> float:
@@ -73,34 +57,25 @@ def decide(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noi
     Only the restarts that complete a look are used, so asking more often than the looks cannot raise the error.
     """
     look, seen = _last_look(restarts, weights, policy)
+    evidence = _weigh(seen, weights, noise, policy)
     error = look_errors(policy)[max(look, 0)]
-    location, by_workload = _locate(seen, weights, noise, policy)
-    pairs = _pairs(seen, weights)
-    overall = _as_estimate(location, error, pairs, len(seen))
-    workloads = {name: _as_estimate(where, error, pairs, len(seen)) for name, where in by_workload.items()}
-    if look < 0:
-        state, reason = "continue", f"{pairs} pairs; the first look is at {policy.looks[0]}"
-    else:
-        hope = float(location.bound(policy.futility_error, +1))
-        weakest = float(_weighted(seen, weights).values.min())
-        state, reason = _verdict(overall, workloads, hope, weakest, target_gain(noise, policy), policy, look)
-    return Decision(state=state, reason=reason, overall=overall, workloads=workloads)
+    overall, workloads = evidence.overall(error), evidence.by_workload(error)
+    state, reason = _judge(evidence, overall, workloads, look, target_gain(noise, policy), policy)
+    return Decision(state=state, reason=f"{_told(overall)}: {reason}", overall=overall, workloads=workloads)
 
 
 def calibrate(restarts: Sequence[Restart], weights: Mapping[str, float], policy: Policy) -> Noise:
     """Noise of a device and task from an A/A run of at least four restarts."""
     if len(restarts) < 4:
         raise ValueError(f"calibration needs at least 4 restarts, got {len(restarts)}")
-    weighted = _weighted(restarts, weights)
-    centre = trimmed_location(weighted.values)
-    pair_variance = _pair_variance(restarts, weights)
-    total = float(normal_variance(weighted.values))
-    restart_variance = max(total - _pair_share(pair_variance, weighted.pairs_per_restart), 0.0)
+    seen = weighted({name: of_workload(restarts, name) for name in weights}, weights)
+    found = scatter(seen.values, seen.of_pair, seen.pairs)
+    planned = policy.looks[-1] // policy.pairs_per_restart
     return Noise(
-        restart_sd=sqrt(restart_variance),
-        restart_df=centre.df,
-        pair_sd=sqrt(pair_variance),
-        floor=_floor(centre, restart_variance, pair_variance, policy),
+        restart_sd=sqrt(float(found.restart)),
+        restart_df=found.centre.df,
+        pair_sd=sqrt(float(found.pair)),
+        floor=float(noise_floor(found, planned, policy.pairs_per_restart, policy.total_error)),
     )
 
 
@@ -129,9 +104,9 @@ def drift(before: Estimate, now: Estimate) -> Estimate:
 
 
 def agrees(product_gain: float | Estimate, direct: Estimate) -> bool:
-    """True when the product of landed gains lies within the direct measurement's interval.
+    """True when the product of landed gains and the direct measurement of main can be one and the same.
 
-    Given ``combine``'s estimate instead of a bare log gain, its own interval counts too.
+    Give ``combine``'s estimate, so that its interval counts too; a bare log gain must lie in the direct interval.
     """
     if isinstance(product_gain, Estimate):
         moved = drift(product_gain, direct)
@@ -139,84 +114,62 @@ def agrees(product_gain: float | Estimate, direct: Estimate) -> bool:
     return direct.low <= product_gain <= direct.high
 
 
-# ---------------------------------------------------------------- from messages to arrays
+# ---------------------------------------------------------------- evidence
 
 
-def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
-    total = sum(weights.values())
-    if total <= 0.0 or min(weights.values()) < 0.0:
-        raise ValueError("workload weights must be non-negative and not all zero")
-    return {name: weight / total for name, weight in weights.items()}
+@dataclass(frozen=True)
+class _Evidence:
+    """Where the weighted gain lies, with and without its best restarts, and where each workload's lies."""
+
+    location: Location
+    struck: Location | None
+    workloads: dict[str, Location]
+    pairs: int
+    restarts: int
+
+    def overall(self, error: float) -> Estimate:
+        return self._estimate(self.location, error)
+
+    def by_workload(self, error: float) -> dict[str, Estimate]:
+        return {name: self._estimate(location, error) for name, location in self.workloads.items()}
+
+    def low_without_best(self, error: float) -> float:
+        """Lower bound of the gain when the best restarts are struck out; minus infinity when none is left."""
+        return float(self.struck.bound(error, -1)) if self.struck else -inf
+
+    def _estimate(self, location: Location, error: float) -> Estimate:
+        return Estimate(
+            gain=float(location.centre),
+            low=float(location.bound(error, -1)),
+            high=float(location.bound(error, +1)),
+            pairs=self.pairs,
+            restarts=self.restarts,
+        )
 
 
-def _pairs(restarts: Sequence[Restart], weights: Mapping[str, float]) -> int:
-    return min(sum(len(restart.pairs.get(name, ())) for restart in restarts) for name in weights)
-
-
-def _corrected(restarts: Sequence[Restart], workload: str) -> list[Array]:
-    """Per restart, the workload's log ratios without the order effect, which all restarts estimate together."""
-    if not restarts:
-        raise ValueError("no restarts to estimate from")
-    if not all(restart.pairs.get(workload) for restart in restarts):
-        raise ValueError(f"a restart holds no pairs of workload {workload!r}")
-    counts = np.cumsum([len(restart.pairs[workload]) for restart in restarts])[:-1]
-    pairs = [pair for restart in restarts for pair in restart.pairs[workload]]
-    ratios = np.array([log(pair.base_ns / pair.candidate_ns) for pair in pairs])
-    first = np.array([pair.candidate_first for pair in pairs], dtype=np.bool_)
-    return list(np.split(without_order(ratios, first, order_effect(ratios, first)), counts))
-
-
-def _samples(restarts: Sequence[Restart], workload: str) -> _Samples:
-    groups = _corrected(restarts, workload)
-    values = np.array([float(pair_location(group)) for group in groups])
-    return _Samples(values, float(np.mean([len(group) for group in groups])))
-
-
-def _weighted(restarts: Sequence[Restart], weights: Mapping[str, float]) -> _Samples:
-    parts = {name: _samples(restarts, name) for name in weights}
-    shares = _normalised(weights)
-    values = sum((shares[name] * part.values for name, part in parts.items()), np.zeros(len(restarts)))
-    return _Samples(values, min(part.pairs_per_restart for part in parts.values()))
-
-
-# ---------------------------------------------------------------- location and interval
-
-
-def _locate(
-    restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noise | None, policy: Policy
-) -> tuple[Location, dict[str, Location]]:
-    """Where the weighted gain lies, and each workload's. One workload alone is noisier than the weighted mean of all:
-    its calibrated noise is the weighted one's over ``sqrt(sum of squared weights)``, as for independent equals."""
-    alone = 1.0 / sqrt(sum(share**2 for share in _normalised(weights).values()))
-    return (
-        _location(_weighted(restarts, weights), noise, policy, 1.0),
-        {name: _location(_samples(restarts, name), noise, policy, alone) for name in weights},
+def _weigh(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noise | None, policy: Policy) -> _Evidence:
+    """Evidence of these restarts. A workload alone scatters more than the weighted mean of all: its calibrated sd is
+    that of the mean over ``sqrt(sum of squared weights)``, as for independent equals; its own scatter adds the rest."""
+    parts = {name: of_workload(restarts, name) for name in weights}
+    alone = 1.0 / sum(share**2 for share in normalised(weights).values())
+    whole = weighted(parts, weights)
+    left = without_best(whole.values, policy.struck_restarts)
+    return _Evidence(
+        location=_locate(whole, noise, policy, 1.0),
+        struck=_locate(Samples(left, whole.pairs, whole.of_pair), noise, policy, 1.0) if len(left) else None,
+        workloads={name: _locate(part, noise, policy, alone) for name, part in parts.items()},
+        pairs=pairs_of(restarts, weights),
+        restarts=len(restarts),
     )
 
 
-def _location(samples: _Samples, noise: Noise | None, policy: Policy, scale: float) -> Location:
+def _locate(samples: Samples, noise: Noise | None, policy: Policy, scale: float) -> Location:
+    """Location with calibrated variance times ``scale``; without calibration, on what these samples show alone."""
+    if noise is not None:
+        of_one = noise.restart_sd**2 + float(pair_share(np.asarray(noise.pair_sd**2), samples.pairs))
+        return moderated_location(samples.values, scale * of_one, noise.restart_df)
     measured = trimmed_location(samples.values)
-    if noise is None:
-        unknown = Location(measured.centre, np.asarray(policy.disturbed_restart**2), 1)
-        return measured if measured.df else unknown
-    n = len(samples.values)
-    one = noise.restart_sd**2 + _pair_share(noise.pair_sd**2, samples.pairs_per_restart)
-    return moderated(measured, scale**2 * one * cost(n) / n, noise.restart_df)
-
-
-def _pair_share(pair_variance: float, pairs: float) -> float:
-    """Variance that pairs lend to one restart's location."""
-    return pair_variance * cost(int(pairs)) / pairs
-
-
-def _as_estimate(location: Location, error: float, pairs: int, restarts: int) -> Estimate:
-    return Estimate(
-        gain=float(location.centre),
-        low=float(location.bound(error, -1)),
-        high=float(location.bound(error, +1)),
-        pairs=pairs,
-        restarts=restarts,
-    )
+    return measured if measured.df else moderated_location(samples.values, policy.uncalibrated_sd**2, 1)
 
 
 # ---------------------------------------------------------------- the test
@@ -228,61 +181,42 @@ def _last_look(
     """Index of the last look reached and the restarts that complete it; -1 and all restarts before the first look."""
     look, seen = -1, restarts
     for count in range(1, len(restarts) + 1):
-        pairs = _pairs(restarts[:count], weights)
-        if look + 1 < len(policy.looks) and pairs >= policy.looks[look + 1]:
-            look = max(index for index, needed in enumerate(policy.looks) if pairs >= needed)
-            seen = restarts[:count]
+        pairs = pairs_of(restarts[:count], weights)
+        reached = sum(pairs >= needed for needed in policy.looks) - 1
+        if reached > look:
+            look, seen = reached, restarts[:count]
     return look, seen
 
 
-def _verdict(
+def _judge(
+    evidence: _Evidence,
     overall: Estimate,
     workloads: Mapping[str, Estimate],
-    hope: float,
-    weakest: float,
+    look: int,
     target: float,
     policy: Policy,
-    look: int,
-) -> tuple[Literal["keep", "revert", "continue", "unresolved"], str]:
-    """State and sentence at one look. ``hope`` is the futility bound, ``weakest`` the smallest restart value."""
-    told = f"{_percent(overall.gain)} [{_percent(overall.low)}, {_percent(overall.high)}] after {overall.pairs} pairs"
+) -> tuple[State, str]:
+    """State and reason at one look."""
+    if look < 0:
+        return "continue", f"the first look is at {policy.looks[0]} pairs"
     lost = [name for name, one in workloads.items() if one.high < log1p(-policy.worst_workload_loss)]
     if lost:
-        return "revert", f"workload {lost[0]} loses {_percent(workloads[lost[0]].gain)} beyond doubt; overall {told}"
-    few = trimmed_count(overall.restarts) == 0 and weakest <= log1p(policy.disturbed_restart)
-    if overall.gain >= target and overall.low > 0.0 and not few:
-        return "keep", f"{told}: at least {_percent(target)} and above zero"
+        return "revert", f"workload {lost[0]} changes by {_percent(workloads[lost[0]].gain)}, a loss beyond doubt"
+    proven = min(overall.low, evidence.low_without_best(look_errors(policy)[look])) > 0.0
+    if overall.gain >= target and proven:
+        return "keep", f"at least {_percent(target)}, and above zero even without its best restarts"
+    hope = float(evidence.location.bound(policy.futility_error, +1))
     if hope < target:
-        return "revert", f"{told}: {_percent(target)} is out of reach (at most {_percent(hope)})"
+        return "revert", f"{_percent(target)} is out of reach, at most {_percent(hope)}"
     if look == len(policy.looks) - 1:
-        return "unresolved", f"{told}: undecided at the cap, needs {_percent(target)} and a lower bound above zero"
-    return "continue", f"{told}: undecided, next look at {policy.looks[look + 1]} pairs"
+        return "unresolved", f"undecided at the cap, needs {_percent(target)} proven without its best restarts"
+    return "continue", f"undecided, next look at {policy.looks[look + 1]} pairs"
+
+
+def _told(one: Estimate) -> str:
+    return f"{_percent(one.gain)} [{_percent(one.low)}, {_percent(one.high)}] after {one.pairs} pairs"
 
 
 def _percent(gain: float) -> str:
-    return f"{100.0 * (exp(gain) - 1.0):+.2f} %"
-
-
-# ---------------------------------------------------------------- calibration
-
-
-def _pair_variance(restarts: Sequence[Restart], weights: Mapping[str, float]) -> float:
-    """Variance of one weighted pair about its restart's location, robust."""
-    return sum(share**2 * _residual_variance(restarts, name) for name, share in _normalised(weights).items())
-
-
-def _residual_variance(restarts: Sequence[Restart], workload: str) -> float:
-    groups = _corrected(restarts, workload)
-    residuals = np.concatenate([group - pair_location(group) for group in groups])
-    spent = len(residuals) / max(len(residuals) - len(groups), 1)
-    return float(normal_variance(residuals)) * spent
-
-
-def _floor(centre: Location, restart_variance: float, pair_variance: float, policy: Policy) -> float:
-    """Bound on an A/A estimate at the cap, plus the A/A centre itself where that is beyond its own interval."""
-    planned = policy.looks[-1] // policy.pairs_per_restart
-    one = restart_variance + _pair_share(pair_variance, policy.pairs_per_restart)
-    quantile = student_quantile(1.0 - policy.total_error, centre.df)
-    bias = abs(float(centre.centre))
-    beyond = bias > student_quantile(0.99, centre.df) * sqrt(float(centre.variance))
-    return quantile * sqrt(one * cost(planned) / planned) + (bias if beyond else 0.0)
+    speedup = exp(min(gain, 99.0))
+    return f"{100.0 * (speedup - 1.0):+.2f} %" if speedup < 100.0 else f"x{speedup:.3g}"

@@ -1,11 +1,12 @@
 """Robust two-level location of paired log ratios: pairs within a process restart, then restarts.
 
 Pure arithmetic on arrays whose last axis is the sample; leading axes are carried along, so
-``scripts/choose_statistics.py`` runs the very functions of the law over 20,000 simulated experiments at once. ``protocol.sequential`` wraps them for
-messages. Every formula here is equivariant: swapping the sides negates a location, a planted gain shifts it.
+``scripts/choose_statistics.py`` runs the very functions of the law over 20,000 simulated experiments at once and
+``protocol.sequential`` runs them over one. Every formula is equivariant: swapping the sides negates a location, a
+planted gain shifts it.
 
-Sources: order-statistic trimming and winsorised variance, Tukey & McLaughlin 1963 and Yuen 1974 (Biometrika 61:165);
-pooling a calibrated variance with a measured one, Smyth 2004 (limma's moderated t, eq. 3-5).
+Sources: trimmed mean and winsorised variance, Tukey & McLaughlin 1963 (Sankhya A 25:331) and Yuen 1974 (Biometrika
+61:165); pooling a calibrated variance with a measured one, Smyth 2004 (Stat. Appl. Genet. 3:3, the moderated t).
 """
 
 from dataclasses import dataclass
@@ -37,6 +38,22 @@ class Location:
         return self.centre + side * student_quantile(1.0 - error, self.df) * np.sqrt(self.variance)
 
 
+@dataclass(frozen=True)
+class Scatter:
+    """What scatters in an A/A run: variances of a restart's bias and of one pair, and the A/A centre itself."""
+
+    restart: Array
+    pair: Array
+    centre: Location
+
+    def of_one(self, pairs: float) -> Array:
+        """Variance of one restart's value when it holds this many pairs."""
+        return self.restart + pair_share(self.pair, pairs)
+
+
+# ---------------------------------------------------------------- location
+
+
 def student_quantile(level: float, df: float) -> float:
     """Quantile of Student's t with ``df`` degrees of freedom."""
     return float(stdtrit(df, level))  # pyright: ignore[reportUnknownArgumentType]
@@ -47,6 +64,11 @@ def trimmed_count(n: int) -> int:
     return int(TRIM * n)
 
 
+def trimmed_df(n: int) -> int:
+    """Degrees of freedom that a trimmed mean of ``n`` values leaves for its variance (Yuen 1974)."""
+    return n - 2 * trimmed_count(n) - 1
+
+
 def cost(n: int) -> float:
     """Variance of the trimmed mean of ``n`` normal values, times ``n``, over the variance of one."""
     return TRIMMED_COST if trimmed_count(n) else 1.0
@@ -55,15 +77,14 @@ def cost(n: int) -> float:
 def trimmed_location(values: Array) -> Location:
     """Trimmed mean over the last axis with Yuen's winsorised variance. One value has variance 0 and no df."""
     n = values.shape[-1]
-    cut = trimmed_count(n)
-    kept = n - 2 * cut
+    cut, df = trimmed_count(n), trimmed_df(n)
     ordered = np.sort(values, axis=-1)
     centre = ordered[..., cut : n - cut].mean(axis=-1)
-    if kept < 2:
+    if df == 0:
         return Location(centre, np.zeros_like(centre), 0)
     winsorised = np.clip(ordered, ordered[..., cut : cut + 1], ordered[..., n - cut - 1 : n - cut])
     squares = np.square(winsorised - winsorised.mean(axis=-1, keepdims=True)).sum(axis=-1)
-    return Location(centre, squares / (kept * (kept - 1)), kept - 1)
+    return Location(centre, squares / (df * (df + 1)), df)
 
 
 def normal_variance(values: Array) -> Array:
@@ -72,15 +93,35 @@ def normal_variance(values: Array) -> Array:
     return trimmed_location(values).variance * n / cost(n)
 
 
-def moderated(measured: Location, calibrated: Array | float, calibrated_df: int) -> Location:
-    """Pool a measured variance of the centre with a calibrated one; never below the measured one.
+def moderated_location(values: Array, of_one: Array | float, calibrated_df: int) -> Location:
+    """Trimmed location with its variance pooled with the calibrated variance ``of_one`` value.
 
-    The pooling lets two restarts decide a large effect (df of the calibration); the lower limit keeps one wild restart
-    of two or four from hiding behind a quiet calibration.
+    Pooling lets four restarts decide a large effect, on the calibration's degrees of freedom. The pooled variance is
+    never below the measured one, so one wild restart of two or four cannot hide behind a quiet calibration.
     """
+    measured = trimmed_location(values)
+    n = values.shape[-1]
     df = measured.df + calibrated_df
-    pooled = (measured.df * measured.variance + calibrated_df * calibrated) / df
+    pooled = (measured.df * measured.variance + calibrated_df * of_one * cost(n) / n) / df
     return Location(measured.centre, np.maximum(pooled, measured.variance), df)
+
+
+def without_best(values: Array, struck: int) -> Array:
+    """The values without the ``struck`` largest of the last axis; the axis may become empty."""
+    return np.sort(values, axis=-1)[..., : max(values.shape[-1] - struck, 0)]
+
+
+# ---------------------------------------------------------------- from pairs to one value per restart
+
+
+def pair_location(ratios: Array) -> Array:
+    """Location of one restart: the trimmed mean of its pairs (of four: the mean of the middle two)."""
+    return trimmed_location(ratios).centre
+
+
+def pair_share(of_pair: Array, pairs: float) -> Array:
+    """Variance that ``pairs`` pairs of one restart lend to its location."""
+    return of_pair * (cost(int(pairs)) / pairs)
 
 
 def _median_where(ratios: Array, wanted: Flags) -> Array:
@@ -94,20 +135,44 @@ def _median_where(ratios: Array, wanted: Flags) -> Array:
 
 
 def order_effect(ratios: Array, candidate_first: Flags) -> Array:
-    """Half the difference that running second makes, over all pairs of the last axis; 0 unless both orders occur.
+    """What running second costs, in log time, estimated over all pairs of the last axis; 0 unless both orders occur.
 
-    Subtract it where the base ran first and add it where the candidate did: see ``without_order``.
+    Half the difference of the medians of both orders, so that a wild pair does not move it.
     """
     both = candidate_first.any(axis=-1) & ~candidate_first.all(axis=-1)
-    effect = 0.5 * (_median_where(ratios, ~candidate_first) - _median_where(ratios, candidate_first))
+    effect = 0.5 * (_median_where(ratios, candidate_first) - _median_where(ratios, ~candidate_first))
     return np.where(both, effect, 0.0)
 
 
 def without_order(ratios: Array, candidate_first: Flags, effect: Array) -> Array:
-    """Log ratios with the order effect taken out. ``effect`` must broadcast against ``ratios``."""
-    return ratios - np.where(candidate_first, -effect, effect)
+    """Log ratios ``ln(base / candidate)`` with the order effect taken out; ``effect`` must broadcast."""
+    return ratios - np.where(candidate_first, effect, -effect)
 
 
-def pair_location(ratios: Array) -> Array:
-    """Location of one restart: the trimmed mean of its pairs (of four: the mean of the middle two)."""
-    return trimmed_location(ratios).centre
+# ---------------------------------------------------------------- calibration
+
+
+def pair_variance(residuals: Array, pairs: float) -> Array:
+    """Robust variance of one pair from the ``residuals`` of all pairs about their restart's location (last axis).
+
+    Raised by ``pairs / (pairs - 1)`` for the location that each restart of ``pairs`` pairs spent.
+    """
+    return normal_variance(residuals) * (pairs / max(pairs - 1.0, 1.0))
+
+
+def scatter(values: Array, of_pair: Array, pairs: float) -> Scatter:
+    """Split the scatter of A/A restart ``values``: what the pairs behind each value do not explain is restart bias."""
+    restart = np.maximum(normal_variance(values) - pair_share(of_pair, pairs), 0.0)
+    return Scatter(restart, of_pair, trimmed_location(values))
+
+
+def noise_floor(found: Scatter, restarts: int, pairs: float, error: float) -> Array:
+    """Smallest gain that ``restarts`` restarts of ``pairs`` pairs can tell from nothing: the half-width at ``error``.
+
+    An A/A centre beyond its own 99 % bound is a bias that restarts do not remove, and is added.
+    """
+    quantile = student_quantile(1.0 - error, found.centre.df + trimmed_df(restarts))
+    half = quantile * np.sqrt(found.of_one(pairs) * cost(restarts) / restarts)
+    bias = np.abs(found.centre.centre)
+    doubt = student_quantile(0.99, found.centre.df) * np.sqrt(found.centre.variance)
+    return half + np.where(bias > doubt, bias, 0.0)
