@@ -1,6 +1,6 @@
 """Nothing outlives a campaign: the command's first process guards the second, which drives.
 
-Ray's own fate-sharing leaves two helper processes behind when a driver is killed. So ``guard`` forks: the parent becomes
+Ray's own fate-sharing leaves helper processes behind when a driver is killed. So ``guard`` forks: the parent becomes
 the *subreaper* of everything the child starts, waits, and then kills what is left, by process id. When the guardian
 itself is killed, the kernel sends the driver SIGTERM, and the driver ends the campaign in order.
 """
