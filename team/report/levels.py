@@ -53,6 +53,18 @@ def _landed_since(state: CampaignState, commit: str) -> Sequence[ev.Landed]:
     return state.landed[at[-1] + 1 :] if at else ()
 
 
+def main_steps(state: CampaignState) -> list[tuple[int, float]]:
+    """Where main stood: (experiment number, level from there on), from the baseline at 0; numbers never fall.
+
+    A landing is drawn at the number of the experiment that landed, or at the step before it when it was overtaken.
+    """
+    steps = [(0, 0.0)]
+    for landed in state.landed:
+        at, level = steps[-1]
+        steps.append((max(at, state.experiments[landed.experiment].number), level + landed.gain.gain))
+    return steps
+
+
 def commit_levels(state: CampaignState) -> dict[str, float]:
     """Level of the baseline, of every commit that main was at, and of every kept commit."""
     levels = {state.start.commit: 0.0} if state.start else {}

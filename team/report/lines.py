@@ -146,7 +146,8 @@ def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingPro
 
 def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchReported) -> list[Segment]:
     found = body.report
-    what = f"chose {found.technique} ({found.category}) from {len(found.sources)} sources: {found.why}"
+    sources = f"{len(found.sources)} source{'s' if len(found.sources) != 1 else ''}"
+    what = f"chose {found.technique} ({found.category}) from {sources}: {found.why}"
     return _note("search", "blue", f"{event.agent} {what}")
 
 

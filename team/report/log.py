@@ -137,8 +137,15 @@ def _cells(row: Row) -> list[Text]:
         Text(figures),
         Text(w.plain(row["technique"]) + (f" ({values})" if values else "")),
         Text(commit, "bold" if row["landed"] else "dim"),
-        Text(w.plain(row["reason"])),
+        Text(w.plain(row["reason"] + _landing(row))),
     ]
+
+
+def _landing(row: Row) -> str:
+    """What became of a kept experiment that is not on main."""
+    if row["landed"] or not row["landing"]:
+        return ""
+    return f"; landing {row['landing']}"
 
 
 def _style(row: Row) -> str:

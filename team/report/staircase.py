@@ -4,16 +4,18 @@ import math
 from collections.abc import Sequence
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII = "_.-=+*%#"
 
 
-def spark(levels: Sequence[float], width: int) -> str:
-    """Log gains as a line of block characters, the newest ``width`` of them, scaled between their extremes."""
+def spark(levels: Sequence[float], width: int, blocks: bool = True) -> str:
+    """Log gains as a line of characters, the newest ``width`` of them, scaled between their extremes and no change."""
+    marks = _BLOCKS if blocks else _ASCII
     shown = list(levels)[-width:]
     if not shown:
         return ""
     low, high = min(0.0, *shown), max(0.0, *shown)
     span = (high - low) or 1.0
-    return "".join(_BLOCKS[round((level - low) / span * (len(_BLOCKS) - 1))] for level in shown)
+    return "".join(marks[round((level - low) / span * (len(marks) - 1))] for level in shown)
 
 
 def ascii_staircase(steps: Sequence[tuple[int, float]], last: int, width: int = 64, height: int = 12) -> list[str]:

@@ -69,7 +69,7 @@ def agents_table(status: Status) -> Table:
             Text(w.plain(agent["name"]), "cyan" if agent["alive"] else "dim"),
             agent["role"],
             w.short_device(agent["device"]),
-            Text(_duty(agent), "" if agent["alive"] else "dim"),
+            Text(_duty(agent, status["state"]), "" if agent["alive"] else "dim"),
             w.duration(agent["duty_s"]) if agent["duty"] else "",
             str(agent["experiments"]),
             str(agent["kept"]),
@@ -79,9 +79,9 @@ def agents_table(status: Status) -> Table:
     return table
 
 
-def _duty(agent: Status) -> str:
+def _duty(agent: Status, state: str) -> str:
     if not agent["alive"]:
-        return "not alive"
+        return "done" if state == "finished" else "not alive"
     return w.plain(f"{agent['duty']} {agent['subject']}") if agent["duty"] else "idle"
 
 
