@@ -322,7 +322,9 @@ class Stop(Message):
     why: str
 
 
-Duty = Annotated[Experiment | Baseline | Search | Profile | VerifyLanding | Rest | Stop, Field(discriminator="kind")]
+Duty = Annotated[
+    Experiment | Baseline | Search | Profile | VerifyLanding | Remeasure | Rest | Stop, Field(discriminator="kind")
+]
 
 
 # ---------------------------------------------------------------- what a mind is told

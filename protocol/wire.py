@@ -20,8 +20,11 @@ class WireError(ValueError):
 
 
 def pack(body: Any) -> bytes:
-    """``body`` (maps, lists, str, bytes, int, float, bool, None) as msgpack."""
-    payload = msgpack.packb(body, use_bin_type=True)
+    """``body`` (maps, lists, str, bytes, 64-bit int, float, bool, None) as msgpack; ``WireError`` for anything else."""
+    try:
+        payload = msgpack.packb(body, use_bin_type=True)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise WireError(f"cannot be said in msgpack: {error}") from error
     if not isinstance(payload, bytes):
         raise WireError("msgpack gave no bytes")
     return payload
@@ -46,8 +49,13 @@ def length_of(header: bytes, limit: int = MAX_FRAME) -> int:
 
 
 def decode(payload: bytes) -> Any:
-    """The value of one frame's payload."""
+    """The value of one frame's payload. No announced length is believed beyond the payload's own."""
     try:
-        return msgpack.unpackb(payload, raw=False, strict_map_key=False, max_buffer_size=MAX_FRAME)
-    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+        return msgpack.unpackb(payload, raw=False, strict_map_key=False, ext_hook=_no_extension)
+    # TypeError: a list or a map as a key. MemoryError: deep nesting of announced lengths.
+    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, msgpack.UnpackException) as error:
         raise WireError(f"not msgpack: {error}") from error
+
+
+def _no_extension(code: int, data: bytes) -> None:
+    raise ValueError(f"extension type {code} is not spoken here")
