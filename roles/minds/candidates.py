@@ -1,0 +1,100 @@
+"""What the catalog could propose for a briefing: every card at every site, scored, less what the law closes."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+from protocol.messages import Briefing, Parameter, PastExperiment
+from roles.taste import taste_of
+from roles.techniques.card import Card, Numerics
+from roles.techniques.catalog import all_cards
+from roles.techniques.transform import Site, Transform
+
+SITE = "site"
+_OTHER_CELL = 0.6
+_REVERTED_HERE = 0.3
+_REVERTED_ELSEWHERE = 0.7
+_TRIES_PER_SITE = 2
+_OTHER_ROLE = -100.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One card at one site of one file."""
+
+    card: Card
+    transform: Transform
+    path: str
+    site: Site
+    score: float
+
+    @property
+    def gain(self) -> float:
+        """Expected log gain at this site."""
+        return self.card.expected_gain if self.site.gain is None else self.site.gain
+
+
+def candidates(briefing: Briefing) -> list[Candidate]:
+    """Everything admissible, best first. Deterministic in the briefing."""
+    found = [each for card in admissible_cards(briefing) for each in _at_sites(card, briefing)]
+    return sorted(found, key=lambda each: (-each.score, each.card.name, each.site.key))
+
+
+def admissible_cards(briefing: Briefing) -> list[Card]:
+    """Cards with a transform for the language that neither the law nor the direction closes."""
+    return [card for card in all_cards() if card.transform is not None and admissible(card, briefing)]
+
+
+def admissible(card: Card, briefing: Briefing) -> bool:
+    """True when the card's category, name, language and numerics are open in this briefing."""
+    closed = card.category in briefing.closed_categories or card.name in briefing.abandoned
+    claimed = not briefing.allowed_categories or card.category in briefing.allowed_categories
+    exact = card.numerics is Numerics.EXACT or briefing.numerics != "strict"
+    return briefing.language in card.languages and claimed and exact and not closed
+
+
+def tries(card: Card, briefing: Briefing) -> list[PastExperiment]:
+    """The team's experiments with this technique."""
+    return [past for past in briefing.history if past.plan.technique == card.name]
+
+
+def at_site(past: PastExperiment, key: str) -> bool:
+    """True when the experiment worked on this place of this very text."""
+    return past.parameters.get(SITE) == key or any(parameters.get(SITE) == key for parameters, _ in past.screened)
+
+
+def _at_sites(card: Card, briefing: Briefing) -> Iterator[Candidate]:
+    if card.transform is None:
+        return
+    transform = card.transform()
+    for path, text in briefing.editable.items():
+        for site in transform.applies(text):
+            key = f"{path}:{site.key}"
+            spent = sum(at_site(past, key) for past in tries(card, briefing))
+            if spent < (_TRIES_PER_SITE if transform.space(site) else 1):
+                yield Candidate(card, transform, path, site, _score(card, site, key, briefing))
+
+
+def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
+    """Expected log gain, discounted by cell and by the team's reverts, plus the role's temperature."""
+    taste = taste_of(briefing.role)
+    gain = card.expected_gain if site.gain is None else site.gain
+    if not card.suits(briefing.position, briefing.phase):
+        gain *= _OTHER_CELL
+    for past in tries(card, briefing):
+        if not past.verdict.kept:
+            gain *= _REVERTED_HERE if at_site(past, key) or site.subject in past.plan.change else _REVERTED_ELSEWHERE
+    noise = random.Random(f"{briefing.seed}:{briefing.number}:{card.name}:{key}").random()
+    gumbel = -log(-log(min(max(noise, 1e-9), 1 - 1e-9)))
+    away = 0.0 if card.tier in taste.tiers else _OTHER_ROLE
+    return gain + taste.temperature * 0.1 * gumbel + away
+
+
+def told(card: Card, briefing: Briefing) -> list[tuple[dict[str, Parameter], float | None]]:
+    """Every setting of this technique that was measured or screened, with its log gain."""
+    seen: list[tuple[dict[str, Parameter], float | None]] = []
+    for past in tries(card, briefing):
+        seen.extend(past.screened)
+        seen.append((past.parameters, past.gain))
+    return seen

@@ -1,0 +1,70 @@
+"""Minds that say what they were told to say: for tests, and for the campaign's own A/A check."""
+
+from collections.abc import Callable, Sequence
+
+from protocol.messages import Briefing, Plan, Proposal, SearchReport, Source, Variant
+from roles.minds.mind import NothingToPropose
+
+Script = Sequence[Proposal] | Callable[[Briefing], Proposal]
+
+
+class ScriptedMind:
+    """Answers from a list, by the number of experiments this agent has done, or from a callable."""
+
+    name = "scripted"
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def propose(self, briefing: Briefing) -> Proposal:
+        """The next line of the script."""
+        if callable(self._script):
+            return self._script(briefing)
+        if briefing.number >= len(self._script):
+            raise NothingToPropose(f"the script has {len(self._script)} proposals and all have been given")
+        return self._script[briefing.number]
+
+    def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
+        """A script does not repair."""
+        return None
+
+    def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
+        """Says that it follows a script."""
+        return SearchReport(
+            id=duty_id,
+            queries=("the script",),
+            sources=(Source(title="scripted mind", locator="roles/minds/scripted.py"),),
+            technique="scripted",
+            category="scripted",
+            why="a scripted mind follows its script",
+        )
+
+
+class NoChangeMind(ScriptedMind):
+    """Proposes edits that change nothing but a comment: an A/A campaign, in which nothing may be kept."""
+
+    name = "noop"
+
+    def __init__(self) -> None:
+        super().__init__(_no_change)
+
+
+def _no_change(briefing: Briefing) -> Proposal:
+    path = sorted(briefing.editable)[0]
+    mark = "//" if briefing.language in ("cpp", "cuda") else "#"
+    text = briefing.editable[path].rstrip("\n")
+    plan = Plan(
+        technique=f"no_change_{briefing.agent}_{briefing.number}",
+        category="none",
+        bottleneck="none: this is an A/A check",
+        evidence="the edit adds one comment",
+        change="add a comment line",
+        mechanism="none: the compiled code is the same",
+        expected_gain=0.0,
+        disproof="a KEEP would show that the harness finds gains where there are none",
+        fallback="none",
+        cell=f"{briefing.position}/{briefing.phase}",
+        cites=briefing.search.id if briefing.search is not None else "",
+    )
+    comment = f"{text}\n{mark} no change {briefing.agent} {briefing.number}\n"
+    return Proposal(plan=plan, variants=(Variant(files={path: comment}),))

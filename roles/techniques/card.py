@@ -1,0 +1,79 @@
+"""A technique card: what a technique does, when it helps, how far it may change numbers, and who says so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from protocol.messages import Parameter, Phase, Position
+from roles.techniques.transform import Transform
+
+Language = Literal["cpp", "cuda", "triton"]
+Cell = tuple[Position, Phase]
+
+
+class Tier(StrEnum):
+    """What kind of change a technique is; explorers take the first five, exploiters the rest."""
+
+    ALGORITHM = "algorithm"
+    DATA_MOVEMENT = "data movement"
+    REGISTERS = "register blocking"
+    VECTOR_MATH = "vector math"
+    FUSION = "fusion"
+    REDUCTIONS = "reductions"
+    INVARIANTS = "invariants"
+    ALIASING = "aliasing"
+    UNROLLING = "unrolling"
+    KNOBS = "knobs"
+    PARALLEL = "parallel"
+    SIMPLIFY = "simplify"
+
+
+class Numerics(StrEnum):
+    """How far a technique may change results. A task with 'strict' numerics takes ``EXACT`` ones only."""
+
+    EXACT = "exact"
+    REORDERED = "reordered"
+    TOLERANCE = "tolerance"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """Where the knowledge on a card comes from."""
+
+    title: str
+    locator: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """One technique. ``expected_gain`` is a log gain where it applies; ``transform`` is None for knowledge alone."""
+
+    name: str
+    title: str
+    tier: Tier
+    category: str
+    cells: tuple[Cell, ...]
+    languages: tuple[Language, ...]
+    helps: str
+    hurts: str
+    bottleneck: str
+    mechanism: str
+    disproof: str
+    fallback: str
+    expected_gain: float
+    evidence: str
+    source: Citation
+    numerics: Numerics = Numerics.EXACT
+    transform: Callable[[], Transform] | None = None
+    presets: tuple[dict[str, Parameter], ...] = ()
+    rewrite: str = ""
+
+    def suits(self, position: Position, phase: Phase) -> bool:
+        """True when the card belongs to the matrix cell; an unknown position matches every position."""
+        return any(when is phase and position in (where, Position.UNKNOWN) for where, when in self.cells)
+
+
+def cells(positions: str, phases: str = "early mid late plateau") -> tuple[Cell, ...]:
+    """Every combination of positions and phases, given as words."""
+    return tuple((Position(position), Phase(phase)) for position in positions.split() for phase in phases.split())

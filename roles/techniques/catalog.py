@@ -1,0 +1,33 @@
+"""All cards, and looking them up."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from protocol.messages import Phase, Position
+from roles.techniques import cpp_structural, cpp_tuning
+from roles.techniques.card import Card, Language
+
+
+@lru_cache(maxsize=1)
+def all_cards() -> tuple[Card, ...]:
+    """Every card; names are unique."""
+    cards = (*cpp_structural.CARDS, *cpp_tuning.CARDS)
+    names = [card.name for card in cards]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two cards share a name: {sorted(names)}")
+    return cards
+
+
+def card_named(name: str) -> Card | None:
+    """The card of that name, None for an idea that has no card."""
+    return next((card for card in all_cards() if card.name == name), None)
+
+
+def cards_for(language: Language, position: Position, phase: Phase) -> tuple[Card, ...]:
+    """Cards of one language that belong to a matrix cell."""
+    return tuple(card for card in all_cards() if language in card.languages and card.suits(position, phase))
+
+
+def categories(cards: Iterable[Card] | None = None) -> tuple[str, ...]:
+    """Distinct categories, in catalog order."""
+    return tuple(dict.fromkeys(card.category for card in (all_cards() if cards is None else cards)))

@@ -1,0 +1,83 @@
+"""Cards for C++ kernels that change structure: what an explorer takes first."""
+
+from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.cpp.register_block import RegisterBlock
+from roles.techniques.cpp.store_once import StoreOnce
+from roles.techniques.cpp.vector_exp import VectorExp
+
+GOTO = Citation(
+    "Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008",
+    "https://doi.org/10.1145/1356052.1356053",
+)
+CEPHES = Citation("Cephes Mathematical Library, single precision expf", "https://www.netlib.org/cephes/")
+SOFTMAX = Citation(
+    "Milakov and Gimelshein, Online normalizer calculation for softmax, 2018", "https://arxiv.org/abs/1805.02867"
+)
+
+CARDS = (
+    Card(
+        name="register_block",
+        title="Register blocking with a packed panel",
+        tier=Tier.REGISTERS,
+        category="register-blocking",
+        cells=cells("compute bandwidth latency balanced"),
+        languages=("cpp",),
+        helps="matmul-shaped reductions: every value of A serves NR outputs and every value of B serves MR",
+        hurts="outputs smaller than one tile; reductions of a few iterations, where packing is not paid back",
+        bottleneck="one multiply-add for two loads, and each waits for the one before it on a single accumulator",
+        mechanism="MR x NR accumulators stay in vector registers, so loads are amortised and additions overlap; the "
+        "packed panel makes the reads of B contiguous",
+        disproof="flop rate per core unchanged: then the loads were not the limit",
+        fallback="loop_interchange alone, which vectorises without tiles",
+        expected_gain=3.4,
+        evidence="30 to 54 times over the textbook loop on the four matmul_cpu workloads, one AVX2 core, GCC 12",
+        source=GOTO,
+        numerics=Numerics.REORDERED,
+        transform=RegisterBlock,
+        presets=(
+            {"MR": 6, "NV": 2, "KC": 256, "W": 8},
+            {"MR": 8, "NV": 2, "KC": 256, "W": 16},
+            {"MR": 4, "NV": 3, "KC": 256, "W": 8},
+            {"MR": 6, "NV": 2, "KC": 512, "W": 8},
+        ),
+        rewrite="a register-tiled, packed matrix product with the kernel's own epilogue on every tile",
+    ),
+    Card(
+        name="vector_exp",
+        title="Branch-free polynomial exponential",
+        tier=Tier.VECTOR_MATH,
+        category="vector-math",
+        cells=cells("compute latency balanced"),
+        languages=("cpp",),
+        helps="loops whose time goes into std::exp of floats: softmax, sigmoid, attention",
+        hurts="tasks that compare bits; loops in which the exponential is rare",
+        bottleneck="a scalar library call for every element",
+        mechanism="Cody-Waite reduction and a degree-6 polynomial are plain arithmetic, which the compiler vectorises; "
+        "about 1 ulp, with 0, infinity and NaN where the library gives them",
+        disproof="the vectorised loop is not faster: then memory, not the exponential, is the limit",
+        fallback="store_once, which halves the number of exponentials",
+        expected_gain=1.3,
+        evidence="3.8 times on softmax_cpu, one AVX2 core, GCC 12; largest error 1.0 ulp over [-87, 88]",
+        source=CEPHES,
+        numerics=Numerics.TOLERANCE,
+        transform=VectorExp,
+    ),
+    Card(
+        name="store_once",
+        title="Keep an expensive value in the output",
+        tier=Tier.FUSION,
+        category="fusion",
+        cells=cells("compute latency balanced"),
+        languages=("cpp",),
+        helps="the same call computed for the sum and again for the output, as in softmax",
+        hurts="cheap values on rows that do not fit in cache: the extra pass over the output costs more",
+        bottleneck="an expensive call is evaluated twice for every element",
+        mechanism="the first loop stores the value where the result will be; the second one only scales it",
+        disproof="no gain although the call count halved: then the stores are the limit",
+        fallback="vector_exp, which makes the call itself cheaper",
+        expected_gain=0.65,
+        evidence="2.0 times on softmax_cpu with scalar and with vectorised exponentials, GCC 12",
+        source=SOFTMAX,
+        transform=StoreOnce,
+    ),
+)

@@ -1,0 +1,99 @@
+"""What a transform is: it finds sites in a source text and rewrites one of them, or refuses by finding none."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tree_sitter import Node
+
+from protocol.messages import Parameter
+from roles.techniques.cpp.scopes import function_name, function_of
+from roles.techniques.cpp.syntax import Source, line_of, parse, text_of
+
+Choices = dict[str, tuple[Parameter, ...]]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place where a transform applies.
+
+    ``key`` names the place in this very text: it changes when the function around it does. ``subject`` names it for
+    people and stays the same. ``gain`` is the expected log gain here, None when the card's figure holds.
+    """
+
+    key: str
+    line: int
+    subject: str
+    evidence: str
+    gain: float | None = None
+    choices: Choices = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A site with what the transform needs to rewrite it."""
+
+    node: Node
+    subject: str
+    evidence: str
+    data: Any
+    gain: float | None = None
+    choices: Choices = field(default_factory=dict)
+
+
+class Transform(Protocol):
+    """A mechanical source edit."""
+
+    def applies(self, source: str) -> list[Site]:
+        """The sites at which the edit is proven to keep the kernel's meaning, within the card's numerics."""
+        ...
+
+    def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
+        """The text after the edit at one of the sites of this very text."""
+        ...
+
+    def space(self, site: Site) -> Choices:
+        """Values to try for each parameter; the first of each is the default."""
+        ...
+
+
+class TreeTransform:
+    """A transform on the syntax tree: subclasses say where (``matches``) and how (``rewrite``)."""
+
+    choices: Choices = {}  # noqa: RUF012 - a constant table of the subclass
+
+    def matches(self, source: Source) -> Iterator[Match]:
+        """Every place where the edit is proven sound."""
+        raise NotImplementedError
+
+    def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
+        """The text with one match rewritten."""
+        raise NotImplementedError
+
+    def applies(self, source: str) -> list[Site]:
+        """See ``Transform``; a text that the grammar cannot follow has no sites."""
+        tree = parse(source)
+        return [] if tree.broken else [self._site(match) for match in self.matches(tree)]
+
+    def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
+        """See ``Transform``; parameters that are left out take their defaults."""
+        tree = parse(source)
+        for match in self.matches(tree):
+            found = self._site(match)
+            if found.key == site.key:
+                defaults = {name: values[0] for name, values in self.space(found).items()}
+                return self.rewrite(tree, match, {**defaults, **parameters})
+        raise LookupError(f"no site {site.key} in this text")
+
+    def space(self, site: Site) -> Choices:
+        """The site's own choices when it has any, else the transform's."""
+        return site.choices or self.choices
+
+    def _site(self, match: Match) -> Site:
+        function = function_of(match.node)
+        around = text_of(function) if function is not None else text_of(match.node)
+        digest = hashlib.sha256(f"{match.subject}\n{around}".encode()).hexdigest()[:10]
+        name = function_name(function) if function is not None else "file"
+        line = line_of(match.node)
+        return Site(f"{name}:{line}:{digest}", line, match.subject, match.evidence, match.gain, match.choices)
