@@ -47,8 +47,8 @@ _LAYOUT = {
 def simplicity(files: Mapping[str, str]) -> dict[str, int]:
     """Tokens, branches and knobs over all files (path -> text). Comments and whitespace are not counted.
 
-    Branches are if, for, while, switch cases, ``?:``, ``&&`` and ``||``; knobs are ``#define`` of a value and constexpr
-    integers, in Python upper-case integers and ``tl.constexpr`` parameters. Python that does not parse counts tokens only.
+    Branches are if, for, while, switch cases, ``?:``, ``&&`` and ``||``. Knobs are ``#define`` of a value and constexpr
+    integers; in Python, upper-case integers and ``tl.constexpr`` parameters. Unparsable Python counts words only.
     """
     counts = [_count(path, text) for path, text in files.items()]
     return {measure: sum(count[index] for count in counts) for index, measure in enumerate(MEASURES)}
@@ -78,7 +78,7 @@ def _count_c(source: bytes, suffix: str) -> Count:
     return (
         sum(_tokens_at(node) for node in nodes),
         sum(_is_branch(node) for node in nodes),
-        sum(_is_knob(node) for node in nodes),
+        sum(_knobs_at(node) for node in nodes),
     )
 
 
@@ -118,10 +118,12 @@ def _is_branch(node: Node) -> bool:
     return node.type in _BRANCHES
 
 
-def _is_knob(node: Node) -> bool:
+def _knobs_at(node: Node) -> int:
     if node.type in _DEFINES:
         return node.child_by_field_name("value") is not None
-    return node.type == "declaration" and _is_constexpr(node) and _is_integer(node)
+    if node.type in ("declaration", "field_declaration") and _is_constexpr(node) and _is_integer(node):
+        return max(1, sum(child.type == "init_declarator" for child in node.children))
+    return 0
 
 
 def _is_constexpr(node: Node) -> bool:

@@ -1,0 +1,137 @@
+"""Where kernels stand while they are checked or timed: one device's arenas, and runners started on them. Trusted."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from protocol.messages import Outcome
+from team.devices.cpu import CpuDevice
+from team.judge.arena import Arena, Layout, Lease, pointer_mask
+from team.judge.build import Artifact, Builder
+from team.judge.clocks import Idle
+from team.judge.failures import Failed, RunnerEnded, RunnerLied, RunnerSilent, Side
+from team.judge.runner.process import START_S, RunnerProcess, Sample, program_recipe
+from team.judge.shim import shim_recipe
+from team.tasks.task import Task, Tensors
+
+IDLE_SET = 0
+IDLE_SAMPLES = 5
+T = TypeVar("T")
+
+
+@dataclass
+class Stand:
+    """One side on the bench: its runner, its arena, and what it is to be called when it fails."""
+
+    side: Side
+    runner: RunnerProcess
+    arena: Arena
+    task: Task
+    workload: str = ""
+    ended: bool = False
+
+    def guarded(self, act: Callable[[], T]) -> T:
+        """Do something with the runner; whatever it does wrong becomes ``Failed`` with this side's name."""
+        try:
+            return act()
+        except RunnerEnded as error:
+            self.ended = True
+            raise Failed(self.side, Outcome.CRASHED, f"its process {error}", self.workload) from error
+        except RunnerSilent as error:
+            raise Failed(self.side, Outcome.TIMEOUT, f"it {error} and was killed", self.workload) from error
+        except RunnerLied as error:
+            raise Failed(self.side, Outcome.TAMPERED, f"its process {error}", self.workload) from error
+
+    def stage(self, number: int, layout: Layout, launches: int) -> Lease:
+        """Tell the runner about ``launches`` launches; the buffers are filled later, while it stands still."""
+        signature = self.task.signature
+        body = {
+            "op": "stage",
+            "set": number,
+            "launches": launches,
+            "columns": len(signature.parameters),
+            "pointers": pointer_mask(signature),
+            "words": layout.words(signature, launches),
+        }
+        self.guarded(lambda: self.runner.ask(body, START_S))
+        return Lease(self.arena, layout)
+
+    def go(self, number: int, deadline_s: float) -> Sample:
+        """Launch a staged set."""
+        return self.guarded(lambda: self.runner.go(number, deadline_s))
+
+    def idle(self) -> Idle:
+        """The cost of an exchange that launches nothing."""
+        return Idle.of([self.go(IDLE_SET, START_S) for _ in range(IDLE_SAMPLES)])
+
+    def inspect(self, lease: Lease, inputs: Tensors, wants: list[Tensors], ease: dict[str, float] | None = None) -> float:
+        """Check every launch's outputs, the guard bands and the inputs; the worst error as a share of its tolerance."""
+        for trace, outcome in ((lease.damage(inputs), Outcome.TAMPERED), (lease.overrun(), Outcome.INCORRECT)):
+            if trace:
+                raise Failed(self.side, outcome, trace, self.workload)
+        worst = 0.0
+        for launch, want in enumerate(wants):
+            found = self.task.compare(lease.outputs(launch), want, ease)
+            if not found.passes:
+                where = f"launch {launch + 1} of {len(wants)}: " if len(wants) > 1 else ""
+                raise Failed(self.side, Outcome.INCORRECT, where + found.detail, self.workload)
+            worst = max(worst, found.worst)
+        return worst
+
+
+class Bench:
+    """One device's runners and arenas. Arenas grow when a task needs more and are kept between requests.
+
+    ``layers`` names the sandbox layers of the last runner, separated by spaces.
+    """
+
+    def __init__(self, device: CpuDevice, builder: Builder, folder: Path) -> None:
+        self.device = device
+        self._builder = builder
+        self._folder = folder
+        self._program: Artifact | None = None
+        self._arenas: list[Arena] = []
+        self.layers = ""
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def provide(self, size: int) -> int:
+        """Two arenas of at least ``size`` bytes each; the bytes that each now has. No runner may be alive."""
+        if not self._arenas or self._arenas[0].size < size:
+            self.close()
+            self._arenas = [Arena(size), Arena(size)]
+        return self._arenas[0].size
+
+    def close(self) -> None:
+        """Give the arenas back."""
+        for arena in self._arenas:
+            arena.close()
+        self._arenas = []
+
+    @contextmanager
+    def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[Stand]:
+        """A fresh runner with ``kernel`` loaded, on arena 0 or 1; killed at the end."""
+        if self._program is None:
+            self._program = self._builder.build(program_recipe())
+        shim, lent = self._builder.build(shim_recipe(task.signature)), self._arenas[arena]
+        cores = self.device.kernel_cores
+        with RunnerProcess(self._program, shim, kernel, lent.descriptor, cores, self._folder) as runner:
+            stand = Stand(side, runner, lent, task)
+            self.layers = stand.guarded(runner.load)
+            stand.stage(IDLE_SET, Layout(task.workloads[0], 0, 0, 0, ()), 0)
+            yield stand
+
+
+def random_sides(dice: random.Random) -> tuple[int, int]:
+    """Which arena is the base's and which the candidate's, drawn anew for every restart."""
+    first = dice.randrange(2)
+    return first, 1 - first
+
+
+def quiet_torch() -> None:
+    """One thread for the judge's own arithmetic, so that it never spreads onto the kernel's cores."""
+    torch.set_num_threads(1)

@@ -1,0 +1,81 @@
+"""How an evaluation ends early. Each exception carries what the ledger needs and what the user reads. Trusted."""
+
+from typing import Literal
+
+from protocol.messages import Outcome
+from team.errors import UserError
+
+
+Side = Literal["base", "candidate"]
+
+
+class Failed(Exception):
+    """One side did not get as far as a verdict: ``outcome``, one clause, the workload when there is one."""
+
+    def __init__(self, side: Side, outcome: Outcome, detail: str, workload: str = "") -> None:
+        super().__init__(detail)
+        self.side: Side = side
+        self.outcome = outcome
+        self.detail = detail
+        self.workload = workload
+
+    @property
+    def sentence(self) -> str:
+        """Which side, what happened and where."""
+        where = f" on workload {self.workload}" if self.workload else ""
+        return f"The {self.side} failed{where}: {self.detail}."
+
+
+class BaselineBroken(UserError):
+    """The base itself fails, so nothing can be measured against it; a campaign refuses to start or to go on."""
+
+    @classmethod
+    def of(cls, failed: Failed) -> "BaselineBroken":
+        """The user's sentence about a base that failed."""
+        remedy = "Repair the base kernel"
+        if failed.workload:
+            remedy += ", or mark the workload known_broken in task.toml"
+        return cls(f"The baseline is broken ({failed.outcome.value}). {failed.sentence}", remedy + ".")
+
+
+class JudgeDied(Exception):
+    """The judge process is gone; ``log`` is the end of what it wrote. The caller may start another."""
+
+    def __init__(self, what: str, log: str = "") -> None:
+        super().__init__(f"{what}\n{log}" if log else what)
+        self.what = what
+        self.log = log
+
+
+class BuildFailed(Exception):
+    """The compiler refused the source: ``output`` is an excerpt of what it said."""
+
+    def __init__(self, what: str, output: str = "") -> None:
+        super().__init__(f"{what} {output}".strip())
+        self.what = what
+        self.output = output
+
+
+class Foreign(Exception):
+    """The source pulls in a file from outside its folder and the system's headers."""
+
+
+class RunnerEnded(Exception):
+    """A runner's process ended by itself: killed by ``signal`` (its name), or left with an exit status."""
+
+    def __init__(self, signal: str, status: int) -> None:
+        super().__init__(f"was killed by {signal}" if signal else f"left by itself with exit status {status}")
+        self.signal = signal
+        self.status = status
+
+
+class RunnerSilent(Exception):
+    """A runner did not answer before its deadline (seconds)."""
+
+    def __init__(self, waited_s: float) -> None:
+        super().__init__(f"gave no answer within {waited_s:.1f} s")
+        self.waited_s = waited_s
+
+
+class RunnerLied(Exception):
+    """A runner sent something that the protocol does not allow; only foreign code in it can do that."""

@@ -1,0 +1,207 @@
+"""The judge: what is asked of it, answered with raw measurements. It decides nothing; the verdict is the coordinator's.
+
+Trusted. One judge lives in one warm process (``team.judge.server``), owns one device, and does one thing at a time.
+A candidate's failure is an outcome; a base's failure is ``BaselineBroken``; a task's fault is a ``UserError``.
+"""
+
+import time
+from collections.abc import Callable
+from math import log
+from pathlib import Path
+from typing import Any
+
+from protocol.messages import Decision, Measurement, Noise, Outcome
+from protocol.sequential import calibrate, decide
+from team.devices.cpu import CpuDevice
+from team.judge.bench import Bench, quiet_torch
+from team.judge.check import Checker, Record
+from team.judge.evidence import Evidence
+from team.judge.failures import BaselineBroken, Failed
+from team.judge.inputs import InputSource
+from team.judge.kernels import Kernel, KernelShop
+from team.judge.pairs import Contest, first_launches
+from team.judge.request import Calibrate, Check, Compare, Screen
+from team.tasks.task import Task
+
+PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
+PLANTED_LIMIT_S = 60.0  # seconds after which the planted check gives up, for kernels of many milliseconds
+
+
+class Judge:
+    """Answers requests for one device; keeps builds, arenas and the base's check between them.
+
+    ``still_wanted`` is called between restarts and raises when nobody waits for the answer any more.
+    """
+
+    def __init__(self, device: CpuDevice, scratch: Path, still_wanted: Callable[[], None] = lambda: None) -> None:
+        quiet_torch()
+        device.pin()
+        self._device = device
+        self._shop = KernelShop(device, scratch)
+        self._bench = Bench(device, self._shop.builder, scratch / "empty")
+        self._records: dict[tuple[str, str], Record] = {}
+        self._still_wanted = still_wanted
+
+    def close(self) -> None:
+        """Give the arenas back."""
+        self._bench.close()
+
+    def compare(self, request: Compare) -> Measurement:
+        """Build, check and time the candidate against the base until the sequential test decides."""
+        task = self._shop.task(Path(request.task))
+        evidence = Evidence(self._device.info())
+
+        def measure() -> None:
+            base, candidate = self._built(task, evidence, Path(request.base), Path(request.candidate))
+            contest = self._admitted(task, evidence, base, candidate, profiles=True)
+            with evidence.charged("measure"):
+                self._until_decided(contest, evidence, request.noise)
+
+        return _concluded(evidence, measure)
+
+    def screen(self, request: Screen) -> list[Measurement]:
+        """One restart of a few pairs per candidate: enough to pick a champion, never to keep one."""
+        task = self._shop.task(Path(request.task))
+        trees = [Path(tree) for tree in request.candidates]
+        self._shop.build_ahead(task, [Path(request.base), *trees])
+        return [self._screened(task, Path(request.base), tree) for tree in trees]
+
+    def calibrate(self, request: Calibrate) -> tuple[Noise, Measurement, dict[str, Any]]:
+        """A/A with many restarts, then A/A plus known extra work; the noise, the A/A samples, and what both found."""
+        task, tree = self._shop.task(Path(request.task)), Path(request.base)
+        evidence, policy = Evidence(self._device.info()), task.spec.policy
+        try:
+            base, twin = self._built(task, evidence, tree, tree)
+            contest = self._admitted(task, evidence, base, twin, profiles=True)
+            with evidence.charged("measure"):
+                for _ in range(policy.calibration_restarts):
+                    self._restart(contest, evidence, policy.pairs_per_restart)
+            noise = calibrate(evidence.restarts, _weights(task), policy)
+            same = decide(evidence.restarts, _weights(task), noise, policy)
+            with evidence.charged("planted"):
+                planted, name, gain = self._planted(task, base)
+        except Failed as failed:
+            raise BaselineBroken.of(failed) from failed
+        findings = {
+            "aa": same.model_dump(mode="json"),
+            "clean": same.state != "keep",
+            "planted": planted.model_dump(mode="json"),
+            "planted_gain": gain,
+            "planted_workload": name,
+            "found": planted.state == "keep",
+            "skipped_profiles": self._base_record(task, base).skipped,
+            "sandbox": self._bench.layers,
+        }
+        return noise, evidence.measurement(Outcome.MEASURED), findings
+
+    def check(self, request: Check) -> Measurement:
+        """Build and check one tree as it stands; its failure is an outcome, not an error."""
+        task = self._shop.task(Path(request.task))
+        evidence = Evidence(self._device.info())
+
+        def measure() -> None:
+            evidence.candidate = kernel = self._shop.kernel(task, Path(request.tree), "candidate")
+            with evidence.charged("check"):
+                record = self._checker(task).check("candidate", kernel.artifact, None)
+            evidence.checks = tuple(record.checks.values())
+
+        return _concluded(evidence, measure)
+
+    def _screened(self, task: Task, base_tree: Path, tree: Path) -> Measurement:
+        evidence = Evidence(self._device.info())
+
+        def measure() -> None:
+            base, candidate = self._built(task, evidence, base_tree, tree)
+            contest = self._admitted(task, evidence, base, candidate, profiles=False)
+            with evidence.charged("measure"):
+                self._restart(contest, evidence, task.spec.policy.screen_pairs)
+
+        return _concluded(evidence, measure)
+
+    def _built(self, task: Task, evidence: Evidence, base: Path, candidate: Path) -> tuple[Kernel, Kernel]:
+        with evidence.charged("build"):
+            self._shop.build_ahead(task, [base, candidate])
+            evidence.base = self._shop.kernel(task, base, "base")
+            evidence.candidate = self._shop.kernel(task, candidate, "candidate")
+        return evidence.base, evidence.candidate
+
+    def _admitted(
+        self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool
+    ) -> Contest:
+        """Check both sides (the base once per artifact) and set up their contest."""
+        with evidence.charged("check"):
+            record = self._base_record(task, base)
+            found = record
+            if candidate.artifact.build.artifact != base.artifact.build.artifact:
+                found = self._checker(task).check("candidate", candidate.artifact, record, profiles)
+            evidence.checks = tuple(found.checks.values())
+        launches = first_launches(task.spec.policy, task, record, found)
+        return self._contest(task, base, candidate, record, launches)
+
+    def _contest(
+        self, task: Task, base: Kernel, candidate: Kernel, record: Record, launches: dict[str, int]
+    ) -> Contest:
+        source, policy = InputSource(task), task.spec.policy
+        sides = base.artifact, candidate.artifact
+        return Contest(self._bench, task, source, policy, *sides, record, launches, task.workloads)
+
+    def _base_record(self, task: Task, base: Kernel) -> Record:
+        """The check of the base, done once per task and artifact."""
+        key = (self._shop.digest(task), base.artifact.build.artifact)
+        if key not in self._records:
+            self._records[key] = self._checker(task).check("base", base.artifact, None)
+        return self._records[key]
+
+    def _checker(self, task: Task) -> Checker:
+        return Checker(self._bench, task, InputSource(task), task.spec.policy)
+
+    def _restart(self, contest: Contest, evidence: Evidence, pairs: int) -> None:
+        """One restart into the evidence; raises TAMPERED when the candidate's clock cannot be believed."""
+        self._still_wanted()
+        restart = contest.restart(pairs)
+        evidence.note(contest.tally)
+        workload, clause = contest.complaint()
+        if clause:
+            raise Failed("candidate", Outcome.TAMPERED, clause, workload)
+        evidence.restarts.append(restart)
+
+    def _until_decided(self, contest: Contest, evidence: Evidence, noise: Noise | None) -> None:
+        policy = contest.policy
+        pending = list(policy.looks)
+        while pending:
+            self._restart(contest, evidence, policy.pairs_per_restart)
+            if evidence.pairs < pending[0]:
+                continue
+            pending = [look for look in pending if look > evidence.pairs]
+            if decide(evidence.restarts, _weights(contest.task), noise, policy).state != "continue":
+                return
+
+    def _planted(self, task: Task, base: Kernel) -> tuple[Decision, str, float]:
+        """A/A on the cheapest workload while the base's side does a known extra: the decision, where, and the gain."""
+        policy, record = task.spec.policy, self._base_record(task, base)
+        cheapest = min(task.workloads, key=lambda workload: record.launch_ns[workload.name])
+        extra = max(1, round(PLANTED_LAUNCHES * policy.planted_gain))
+        contest = self._contest(task, base, base, record, {cheapest.name: PLANTED_LAUNCHES})
+        contest.workloads, contest.extra = (cheapest,), extra
+        evidence, weights = Evidence(self._device.info()), {cheapest.name: 1.0}
+        until = time.monotonic() + PLANTED_LIMIT_S
+        decision: Decision | None = None
+        while decision is None or (decision.state == "continue" and time.monotonic() < until):
+            self._restart(contest, evidence, policy.pairs_per_restart)
+            decision = decide(evidence.restarts, weights, None, policy)
+        return decision, cheapest.name, log(1.0 + extra / PLANTED_LAUNCHES)
+
+
+def _weights(task: Task) -> dict[str, float]:
+    return {workload.name: workload.weight for workload in task.workloads}
+
+
+def _concluded(evidence: Evidence, measure: Callable[[], None]) -> Measurement:
+    """Run one measurement to its outcome. The base's failure is not an outcome."""
+    try:
+        measure()
+    except Failed as failed:
+        if failed.side == "base":
+            raise BaselineBroken.of(failed) from failed
+        return evidence.measurement(failed.outcome, failed.sentence, failed.workload)
+    return evidence.measurement(Outcome.MEASURED)

@@ -1,0 +1,96 @@
+"""From a tree to a built kernel: read what may be judged, hold it to the task's signature, compile it. Trusted."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from protocol.messages import Outcome
+from team.devices.cpu import CpuDevice
+from team.judge.build import Artifact, Builder, Recipe, kernel_flags
+from team.judge.failures import BuildFailed, Failed, Foreign, Side
+from team.judge.tree import build_files, editable_text, refuse_other_edits
+from team.tasks.signature import SignatureError, parse_signature
+from team.tasks.task import Task, load_task
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One side, built: its editable files and the artifact."""
+
+    files: dict[str, str]
+    artifact: Artifact
+
+
+class KernelShop:
+    """Loads tasks and builds kernels; both are kept by content."""
+
+    def __init__(self, device: CpuDevice, scratch: Path) -> None:
+        self.builder = Builder(scratch / "cache", scratch / "work" / str(os.getpid()))
+        self._device = device
+        self._tasks: dict[str, Task] = {}
+        self._digests: dict[int, str] = {}
+
+    def task(self, folder: Path) -> Task:
+        """The trusted task in ``folder``, loaded again when one of its files changed."""
+        digest = _digest(folder)
+        if digest not in self._tasks:
+            self._tasks[digest] = load_task(folder)
+            self._digests[id(self._tasks[digest])] = digest
+        return self._tasks[digest]
+
+    def digest(self, task: Task) -> str:
+        """Identity of a task that this shop loaded, by content."""
+        return self._digests[id(task)]
+
+    def build_ahead(self, task: Task, trees: Sequence[Path]) -> None:
+        """Compile several trees side by side on all of the device's cores; failures are met again one by one."""
+        os.sched_setaffinity(0, self._device.cores)
+        try:
+            with ThreadPoolExecutor(max_workers=len(self._device.cores)) as pool:
+                for waiting in [pool.submit(self.kernel, task, tree, "candidate") for tree in trees]:
+                    with suppress(Failed):
+                        waiting.result()
+        finally:
+            self._device.pin()
+
+    def kernel(self, task: Task, tree: Path, side: Side) -> Kernel:
+        """The kernel in ``tree``; raises ``Failed`` when it may not be judged or does not build."""
+        refuse_other_edits(task.spec, task.folder, tree, side)
+        files = editable_text(task.spec, tree, side)
+        self._hold_to_signature(task, files, side)
+        try:
+            return Kernel(files, self.builder.build(_recipe(task, files)))
+        except BuildFailed as error:
+            raise Failed(side, Outcome.BUILD_FAILED, f"{error.what} {error.output}".strip().rstrip(".")) from error
+        except Foreign as error:
+            raise Failed(side, Outcome.TAMPERED, str(error)) from error
+
+    def _hold_to_signature(self, task: Task, files: dict[str, str], side: Side) -> None:
+        if task.spec.source not in files:
+            return
+        try:
+            found = parse_signature(files[task.spec.source])
+        except SignatureError as error:
+            raise Failed(side, Outcome.BUILD_FAILED, error.what.rstrip(".")) from error
+        if not found.same_call(task.signature):
+            what = f"the entry point changed from {task.signature} to {found}"
+            raise Failed(side, Outcome.BUILD_FAILED, what)
+
+
+def _recipe(task: Task, files: dict[str, str]) -> Recipe:
+    spec = task.spec
+    flags = kernel_flags(spec.numerics, spec.build.flags)
+    return Recipe(build_files(spec, task.folder, files), spec.source, flags, spec.build.timeout_s)
+
+
+def _digest(folder: Path) -> str:
+    """Hash of the folder's place and of every plain file directly in it."""
+    total = hashlib.sha256(str(folder.resolve()).encode())
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.is_file():
+            total.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()

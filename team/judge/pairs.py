@@ -1,0 +1,197 @@
+"""The timing loop: two runners in turn on the same inputs, restarted every few pairs. Trusted.
+
+One sample: the judge copies fresh private inputs into the slots of one side, poisons its outputs, resumes that side's
+runner for one request, stops it, and does the same with the other side. Then it checks every launch of both. So a launch
+that did no work, or finished late, is wrong rather than fast. Which side goes first, where the slots lie, which arena is
+whose and the order of the workloads are all drawn anew.
+
+Regime: inputs are freshly written by the judge's core, as by a producer just before; the same for both sides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+
+from protocol.messages import Outcome, Pair, Restart
+from protocol.policy import Policy
+from team.judge.arena import Layout, Lease, arrange, slot_size
+from team.judge.bench import Bench, Stand, random_sides
+from team.judge.build import Artifact
+from team.judge.check import Deadlines, Record
+from team.judge.clocks import ClockAudit, Idle, below_floor
+from team.judge.failures import Failed
+from team.judge.inputs import InputSource, shaped
+from team.judge.runner.process import Sample
+from team.tasks.spec import Workload
+from team.tasks.task import Task
+
+TIMED_SET = 1
+MAX_LAUNCHES = 4096
+MAX_ARENA = 512 << 20  # bytes
+HEADROOM = 2  # slots reserved beyond what the first idea of the speed asks for
+MAX_GROWTHS = 3
+
+
+@dataclass
+class Tally:
+    """What a contest used up, for the record: kernel nanoseconds and disturbed pairs thrown away."""
+
+    kernel_ns: float = 0.0
+    discarded: int = 0
+
+
+@dataclass
+class Lane:
+    """One workload laid out on both sides."""
+
+    workload: Workload
+    layout: Layout
+    base: Lease
+    candidate: Lease
+
+
+@dataclass
+class Contest:
+    """Base against candidate on one bench. ``extra`` launches more on the base's side plant a known difference."""
+
+    bench: Bench
+    task: Task
+    source: InputSource
+    policy: Policy
+    base: Artifact
+    candidate: Artifact
+    record: Record
+    launches: dict[str, int]
+    workloads: tuple[Workload, ...]
+    extra: int = 0
+    tally: Tally = field(default_factory=Tally)
+    audits: dict[str, ClockAudit] = field(default_factory=dict)
+
+    def restart(self, pairs: int) -> Restart:
+        """``pairs`` pairs of every workload with fresh processes. One that dies once is given a second chance."""
+        try:
+            return self._restart(pairs)
+        except Failed as failed:
+            if failed.outcome is not Outcome.CRASHED:
+                raise
+        return self._restart(pairs)
+
+    def complaint(self) -> tuple[str, str]:
+        """The first workload, and the clause, on which the candidate's clock cannot be believed."""
+        for workload in self.workloads:
+            clause = self.audits["candidate"].complaint(workload.name) if self.audits else ""
+            if clause:
+                return workload.name, clause
+        return "", ""
+
+    def _restart(self, pairs: int) -> Restart:
+        for side in ("base", "candidate"):
+            self.audits.setdefault(side, ClockAudit(self.policy, len(self.bench.device.kernel_cores)))
+        needed = max(slot_size(self.task, one) * (self._slots(one) + HEADROOM) for one in self.workloads)
+        capacity = self.bench.provide(min(needed, MAX_ARENA))
+        first, second = random_sides(self.source.dice)
+        order = self.source.dice.sample(self.workloads, len(self.workloads))
+        with (
+            self.bench.stand("base", self.task, self.base, first) as base,
+            self.bench.stand("candidate", self.task, self.candidate, second) as candidate,
+        ):
+            idle = _cheaper(base.idle(), candidate.idle())
+            return Restart(pairs={one.name: self._block(base, candidate, one, pairs, idle, capacity) for one in order})
+
+    def _slots(self, workload: Workload) -> int:
+        return self.launches[workload.name] + self.extra
+
+    def _block(
+        self, base: Stand, candidate: Stand, workload: Workload, pairs: int, idle: Idle, capacity: int
+    ) -> tuple[Pair, ...]:
+        """Warm up, make the samples long enough, then measure; disturbed pairs are taken again, within bounds."""
+        base.workload = candidate.workload = workload.name
+        lane = self._settle(base, candidate, workload, capacity)
+        measured: list[Pair] = []
+        spare = pairs
+        while len(measured) < pairs:
+            pair, calm = self._pair(base, candidate, lane, idle)
+            if calm or spare == 0:
+                measured.append(pair)
+            else:
+                spare -= 1
+                self.tally.discarded += 1
+        self._refuse_impossible(workload, measured)
+        return tuple(measured)
+
+    def _settle(self, base: Stand, candidate: Stand, workload: Workload, capacity: int) -> Lane:
+        """Warm both sides up with checked launches; add launches until the faster side's sample is long enough."""
+        for _ in range(MAX_GROWTHS):
+            lane = self._lane(base, candidate, workload)
+            times = [sample.claimed_ns for sample in self._turns(base, candidate, lane).values()]
+            shortest = max(min(times), 1)
+            most = min(MAX_LAUNCHES, capacity // slot_size(self.task, workload))
+            grown = min(ceil(self.launches[workload.name] * self.policy.sample_ns / shortest), most)
+            if self.extra or shortest >= 0.8 * self.policy.sample_ns or grown <= self.launches[workload.name]:
+                return lane
+            self.launches[workload.name] = grown
+        return self._lane(base, candidate, workload)
+
+    def _lane(self, base: Stand, candidate: Stand, workload: Workload) -> Lane:
+        layout = arrange(self.task, workload, self._slots(workload), self.source.dice)
+        ours, theirs = (stand.stage(TIMED_SET, layout, self._count(stand, layout)) for stand in (base, candidate))
+        return Lane(workload, layout, ours, theirs)
+
+    def _count(self, stand: Stand, layout: Layout) -> int:
+        """Launches of one side: the planted extra is the base's alone."""
+        return layout.launches - (self.extra if stand.side == "candidate" else 0)
+
+    def _pair(self, base: Stand, candidate: Stand, lane: Lane, idle: Idle) -> tuple[Pair, bool]:
+        """One pair, and whether neither side's clocks show a disturbance."""
+        samples = self._turns(base, candidate, lane)
+        calm = [self.audits[side].add(lane.workload.name, sample, idle) for side, sample in samples.items()]
+        launches = self.launches[lane.workload.name]
+        pair = Pair(
+            candidate_first=next(iter(samples)) == "candidate",
+            base_ns=max(samples["base"].claimed_ns, 1) / launches,
+            candidate_ns=max(samples["candidate"].claimed_ns, 1) / launches,
+        )
+        return pair, all(calm)
+
+    def _turns(self, base: Stand, candidate: Stand, lane: Lane) -> dict[str, Sample]:
+        """Both sides once, in random order, on the same fresh inputs; then everything is checked."""
+        inputs = self.source.timed(lane.workload, lane.layout.launches)
+        sides = self.source.dice.sample([(base, lane.base), (candidate, lane.candidate)], 2)
+        samples: dict[str, Sample] = {}
+        for stand, lease in sides:
+            lease.fill(inputs)
+            lease.poison(self.source.generator)
+            known = self.record if stand.side == "candidate" else None
+            deadline = Deadlines(self.policy, known).of(lane.workload, lane.layout.launches)
+            samples[stand.side] = stand.go(TIMED_SET, deadline)
+            self.tally.kernel_ns += samples[stand.side].claimed_ns
+        each = [shaped(self.task, lane.workload, inputs, launch) for launch in range(lane.layout.launches)]
+        wants = [self.task.reference(lane.workload, one) for one in each]
+        base.inspect(lane.base, inputs, wants)
+        candidate.inspect(lane.candidate, inputs, wants[: self._count(candidate, lane.layout)])
+        return samples
+
+    def _refuse_impossible(self, workload: Workload, pairs: list[Pair]) -> None:
+        """Raise TAMPERED when the candidate is faster than the device's measured roofs allow."""
+        peaks: Mapping[str, float] = self.bench.device.info().peaks
+        dtype = self.task.outputs[0].parameter.dtype
+        fastest = min(pair.candidate_ns for pair in pairs)
+        model = self.task.floor(workload) if peaks else {}
+        clause = below_floor(model, dict(peaks), dtype, self.policy.floor_margin, fastest)
+        if clause:
+            raise Failed("candidate", Outcome.TAMPERED, clause, workload.name)
+
+
+def first_launches(policy: Policy, task: Task, *records: Record) -> dict[str, int]:
+    """Launches per sample from the speeds that the checks saw; the timing loop corrects them."""
+    result: dict[str, int] = {}
+    for workload in task.workloads:
+        fastest = min(record.launch_ns[workload.name] for record in records)
+        fits = max(1, MAX_ARENA // slot_size(task, workload))
+        result[workload.name] = max(1, min(MAX_LAUNCHES, fits, ceil(policy.sample_ns / max(fastest, 1.0))))
+    return result
+
+
+def _cheaper(one: Idle, other: Idle) -> Idle:
+    """The smaller of two idle costs, so that a side cannot buy itself room by idling slowly."""
+    return Idle(min(one.wall_ns, other.wall_ns), min(one.cpu_ns, other.cpu_ns))

@@ -1,0 +1,220 @@
+"""One runner process as the judge sees it: start, ask, time, stop, kill. Trusted; the process behind it is not.
+
+A runner that is not being timed is stopped (SIGSTOP), so that no thread of it can work ahead on inputs or finish late.
+Three clocks are read for a sample: the runner's own (a claim, precise), the judge's wall clock from the moment the
+runner is resumed to its answer, and the CPU time of all its threads, read from outside after it has been stopped again.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from protocol import wire
+from team.judge.build import Artifact, Recipe
+from team.judge.failures import JudgeDied, RunnerEnded, RunnerLied, RunnerSilent
+
+PROGRAM_FLAGS = ("-O2", "-std=c++17", "-Wl,-z,now,-z,relro")
+MAX_ANSWER = 8192  # bytes; every answer of a runner is a handful of numbers
+START_S = 20.0  # seconds for a process to start and to load its libraries
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed block of launches, all in nanoseconds: claimed by the runner, seen by the judge, burnt as CPU time."""
+
+    claimed_ns: int
+    wall_ns: int
+    cpu_ns: int
+
+
+def program_recipe() -> Recipe:
+    """How to build the native runner."""
+    folder = Path(__file__).parent
+    files = {name: (folder / name).read_text() for name in ("runner.cpp", "wire.h", "sandbox.h")}
+    return Recipe(files, "runner.cpp", PROGRAM_FLAGS)
+
+
+class RunnerProcess:
+    """A runner with one kernel loaded, stopped except while it is asked something."""
+
+    def __init__(
+        self, program: Artifact, shim: Artifact, kernel: Artifact, arena: int, cores: tuple[int, ...], folder: Path
+    ) -> None:
+        self._process = _start(program, (arena, shim.sealed_copy(), kernel.sealed_copy()), cores, folder)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests = self._process.stdin.fileno()
+        self._answers = self._process.stdout.fileno()
+        self._clock = (~self._process.pid << 3) | 2  # CPU clock of all its threads: see clock_getcpuclockid(3)
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
+        self._stopped = False
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also its process group's."""
+        return self._process.pid
+
+    def load(self) -> str:
+        """Load the kernel; the active layers of the sandbox by name. A loader's refusal is ``RunnerLied``'s text."""
+        answer = self.ask({"op": "load"}, START_S)
+        if "error" in answer:
+            raise RunnerLied(str(answer["error"])[:400])
+        return str(answer.get("layers", ""))
+
+    def ask(self, body: Mapping[str, Any], deadline_s: float) -> dict[str, Any]:
+        """One untimed exchange; the runner is stopped again afterwards."""
+        self._resume_with(body)
+        answer = self._receive(deadline_s)
+        self.stop()
+        return answer
+
+    def go(self, launch_set: int, deadline_s: float) -> Sample:
+        """Launch a staged set once and read the three clocks."""
+        cpu = time.clock_gettime_ns(self._clock)
+        self._send({"op": "go", "set": launch_set})
+        started = time.perf_counter_ns()
+        self._resume()
+        answer = self._receive(deadline_s)
+        wall = time.perf_counter_ns() - started
+        self.stop()
+        claimed = answer.get("ns")
+        if type(claimed) is not int or claimed < 0:
+            raise RunnerLied("sent no time")
+        return Sample(claimed, wall, time.clock_gettime_ns(self._clock) - cpu)
+
+    def stop(self) -> None:
+        """Stop every thread of the runner and wait until they stand."""
+        if self._stopped:
+            return
+        os.kill(self.pid, signal.SIGSTOP)
+        state = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if state is None or state.si_code != os.CLD_STOPPED:
+            raise self._ended()
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+        self._stopped = True
+
+    def close(self) -> None:
+        """Kill the runner's whole process group and reap it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._process.wait()
+
+    def __enter__(self) -> "RunnerProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _resume_with(self, body: Mapping[str, Any]) -> None:
+        self._resume()
+        self._send(body)
+
+    def _resume(self) -> None:
+        if self._stopped:
+            os.kill(self.pid, signal.SIGCONT)
+            self._stopped = False
+
+    def _send(self, body: Mapping[str, Any]) -> None:
+        view = memoryview(wire.encode(body))
+        try:
+            while view:
+                view = view[os.write(self._requests, view) :]
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def _receive(self, deadline_s: float) -> dict[str, Any]:
+        """One answer, or the reason why there is none."""
+        until = time.monotonic() + deadline_s
+        buffer = bytearray()
+        wanted = 4
+        while len(buffer) < wanted:
+            self._await(until, deadline_s)
+            block = os.read(self._answers, wanted - len(buffer))
+            if not block:
+                raise self._ended()
+            buffer += block
+            if wanted == 4 and len(buffer) == 4:
+                wanted += _length(bytes(buffer))
+        return _decoded(bytes(buffer[4:]))
+
+    def _await(self, until: float, deadline_s: float) -> None:
+        left = max(0.0, until - time.monotonic())
+        if not self._poll.poll(left * 1000):
+            raise RunnerSilent(deadline_s)
+
+    def _ended(self) -> RunnerEnded:
+        """Why the process is gone. One that merely closed its end of the pipe is killed here and counts as left."""
+        try:
+            status = self._process.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait()
+            return RunnerEnded("", 0)
+        return RunnerEnded(signal.Signals(-status).name if status < 0 else "", status)
+
+
+def parent_is_gone(descriptor: int = 0) -> bool:
+    """Whether whoever feeds this process through ``descriptor`` has hung up."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
+
+
+def refuse_orphanhood(descriptor: int) -> None:
+    """Raise when the judge's own parent is gone, so that no measurement outlives whoever asked for it."""
+    if parent_is_gone(descriptor):
+        raise JudgeDied("the agent that asked is gone")
+
+
+def _start(
+    program: Artifact, descriptors: tuple[int, int, int], cores: tuple[int, ...], folder: Path
+) -> subprocess.Popen[bytes]:
+    """Start a runner with a clean environment in a session of its own; closes the two sealed copies here."""
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "OMP_NUM_THREADS": str(len(cores)), "OMP_DYNAMIC": "FALSE"}
+    words = [str(descriptor) for descriptor in descriptors]
+    listed = ",".join(str(core) for core in cores)
+    try:
+        return subprocess.Popen(
+            [str(program.path), *words, str(os.getpid()), listed],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd=folder,
+            env=environment,
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+    finally:
+        for descriptor in descriptors[1:]:
+            os.close(descriptor)
+
+
+def _length(header: bytes) -> int:
+    try:
+        return wire.length_of(header, MAX_ANSWER)
+    except wire.WireError as error:
+        raise RunnerLied(str(error)) from None
+
+
+def _decoded(payload: bytes) -> dict[str, Any]:
+    try:
+        answer = wire.decode(payload)
+    except wire.WireError as error:
+        raise RunnerLied(str(error)) from None
+    if not isinstance(answer, dict):
+        raise RunnerLied("sent something that is not a map")
+    return answer

@@ -1,0 +1,102 @@
+"""The judge's process: requests come as frames on standard input, answers leave on standard output. Trusted.
+
+usage: python -m team.judge.server DEVICE SCRATCH
+
+    ->  {kind: compare | screen | calibrate | check, ...}     see ``team.judge.request``
+    <-  {kind: ready, device}                                 once, when torch is loaded
+    <-  {kind: answer, body}                                  a Measurement, a list of them, or a calibration's three
+    <-  {kind: error, error: user | baseline, what, remedy}   something the user or the campaign must act on
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from protocol import wire
+from team.devices.cpu import cpu_device
+from team.errors import UserError
+from team.judge.failures import BaselineBroken, JudgeDied
+from team.judge.judge import Judge
+from team.judge.request import Calibrate, Check, Compare, Request, Screen
+from team.judge.runner.process import refuse_orphanhood
+
+
+class Server:
+    """Serves one judge over two descriptors."""
+
+    def __init__(self, judge: Judge, requests: int, answers: int) -> None:
+        self._judge = judge
+        self._requests = requests
+        self._answers = answers
+        self._parser: TypeAdapter[Request] = TypeAdapter(Request)
+
+    def say(self, body: dict[str, Any]) -> None:
+        """Send one frame."""
+        view = memoryview(wire.encode(body))
+        while view:
+            view = view[os.write(self._answers, view) :]
+
+    def serve(self) -> None:
+        """Answer requests until the other end hangs up."""
+        while (header := _read(self._requests, 4)) is not None:
+            payload = _read(self._requests, wire.length_of(header))
+            if payload is None:
+                return
+            self.say(self._answer(self._parser.validate_python(wire.decode(payload))))
+
+    def _answer(self, request: Request) -> dict[str, Any]:
+        try:
+            return {"kind": "answer", "body": self._body(request)}
+        except BaselineBroken as error:
+            return {"kind": "error", "error": "baseline", "what": error.what, "remedy": error.remedy}
+        except UserError as error:
+            return {"kind": "error", "error": "user", "what": error.what, "remedy": error.remedy}
+
+    def _body(self, request: Request) -> Any:
+        match request:
+            case Compare():
+                return self._judge.compare(request).model_dump(mode="json")
+            case Screen():
+                return [one.model_dump(mode="json") for one in self._judge.screen(request)]
+            case Calibrate():
+                noise, measurement, findings = self._judge.calibrate(request)
+                return [noise.model_dump(mode="json"), measurement.model_dump(mode="json"), findings]
+            case Check():
+                return self._judge.check(request).model_dump(mode="json")
+
+
+def main() -> None:
+    """Take the protocol's descriptors away from whoever prints, then serve."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the agent's to act on
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    device = cpu_device(sys.argv[1])
+    judge = Judge(device, Path(sys.argv[2]), lambda: refuse_orphanhood(requests))
+    server = Server(judge, requests, answers)
+    server.say({"kind": "ready", "device": device.info().model_dump(mode="json")})
+    try:
+        server.serve()
+    except (JudgeDied, BrokenPipeError):
+        return  # nobody is left to answer to
+    finally:
+        judge.close()
+
+
+def _read(descriptor: int, size: int) -> bytes | None:
+    """Exactly ``size`` bytes, or None when the other end has hung up."""
+    buffer = bytearray()
+    while len(buffer) < size:
+        block = os.read(descriptor, size - len(buffer))
+        if not block:
+            return None
+        buffer += block
+    return bytes(buffer)
+
+
+if __name__ == "__main__":
+    main()

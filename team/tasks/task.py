@@ -1,0 +1,298 @@
+"""A task made runnable: inputs, reference results and tolerances, from ``task.toml`` and the reference module.
+
+Trusted: the reference is human-owned code and is executed here, in the judge or in ``kernelteam eval``, never in a
+runner. Tensors live on the CPU. Floating-point results are compared in float64 against the reference, element by
+element, as a share of the tolerance; integers and booleans must be equal; NaN and infinities must stand where the
+reference has them.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import torch
+
+from team.errors import UserError
+from team.tasks.comparison import Deviation, deviation
+from team.tasks.signature import Parameter, Signature, parse_signature
+from team.tasks.spec import TaskSpec, Workload, read_spec
+
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One pointer parameter with its role and how its extents are written in task.toml."""
+
+    parameter: Parameter
+    role: Literal["input", "output", "inout"]
+    extents: tuple[str | int, ...]
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return self.parameter.name
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Its element type."""
+        return getattr(torch, self.parameter.dtype)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the judge fills it before a launch."""
+        return self.role != "output"
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the judge checks it after a launch."""
+        return self.role != "input"
+
+
+class Task:
+    """What is to be computed, on which shapes, and what counts as right."""
+
+    def __init__(self, folder: Path, spec: TaskSpec, signature: Signature, module: ModuleType) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.signature = signature
+        self._module = module
+        self.buffers = tuple(_buffer(spec, parameter) for parameter in signature.pointers)
+        self.inputs = tuple(buffer for buffer in self.buffers if buffer.is_read)
+        self.outputs = tuple(buffer for buffer in self.buffers if buffer.is_written)
+        self.makes_inputs = callable(getattr(module, "make_inputs", None))
+        _complete(self)
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The workloads that are checked and timed; the known broken ones are left out."""
+        return tuple(workload for workload in self.spec.workloads if not workload.known_broken)
+
+    def shape(self, buffer: Buffer, workload: Workload) -> tuple[int, ...]:
+        """Extents of one buffer on one workload."""
+        return tuple(_extent(extent, workload, buffer.name) for extent in buffer.extents)
+
+    def make_inputs(self, workload: Workload, seed: int) -> Tensors:
+        """Every input by name, from the reference module's ``make_inputs`` or from ``arguments.values``."""
+        if not self.makes_inputs:
+            generator = torch.Generator().manual_seed(seed)
+            return {buffer.name: self._draw(buffer, workload, generator) for buffer in self.inputs}
+        made = self._call("make_inputs", {**workload.dims, **workload.scalars, "seed": seed})
+        return {buffer.name: self._made(buffer, workload, made) for buffer in self.inputs}
+
+    def reference(self, workload: Workload, inputs: Mapping[str, torch.Tensor], double: bool = False) -> Tensors:
+        """Every output by name. Narrow floats are computed in float32, or all floats in float64 when ``double``."""
+        arguments: dict[str, Any] = {**workload.dims, **workload.scalars}
+        for buffer in self.buffers:
+            wide = _wide(buffer.dtype, double)
+            if buffer.is_read:
+                value = inputs[buffer.name].to(wide, copy=buffer.is_written)
+            else:
+                value = torch.zeros(self.shape(buffer, workload), dtype=wide)
+            arguments[buffer.name] = value
+        returned = self._call("reference", arguments)
+        return self._outputs(arguments, returned, workload)
+
+    def compare(
+        self,
+        got: Mapping[str, torch.Tensor],
+        want: Mapping[str, torch.Tensor],
+        ease: Mapping[str, float] | None = None,
+    ) -> Deviation:
+        """The worst output: its largest error as a share of its tolerance; at most 1 passes.
+
+        ``ease`` adds to an output's absolute tolerance, in the output's own units.
+        """
+        worst, ease = Deviation(0.0), ease or {}
+        for buffer in self.outputs:
+            tolerance = self.spec.tolerance_of(buffer.name)
+            slack = ease.get(buffer.name, 0.0)
+            found = deviation(buffer.name, got[buffer.name], want[buffer.name], buffer.dtype, tolerance, slack)
+            if not found.worst <= worst.worst:
+                worst = found
+        return worst
+
+    def floor(self, workload: Workload) -> dict[str, float]:
+        """``flops`` and ``bytes_min`` of one launch from the optional ``workload_model``; empty without one."""
+        if not callable(getattr(self._module, "workload_model", None)):
+            return {}
+        model = self._call("workload_model", {**workload.dims, **workload.scalars})
+        try:
+            return {str(key): float(value) for key, value in model.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise UserError(
+                f"workload_model of task {self.spec.name} returned {type(model).__name__}, not numbers by name.",
+                "Return a dict such as {'flops': ..., 'bytes_min': ...}.",
+            ) from None
+
+    def _draw(self, buffer: Buffer, workload: Workload, generator: torch.Generator) -> torch.Tensor:
+        argument = self.spec.arguments[buffer.name]
+        return draw(argument.values, argument.low, argument.high, self.shape(buffer, workload), buffer.dtype, generator)
+
+    def _made(self, buffer: Buffer, workload: Workload, made: object) -> torch.Tensor:
+        value = made.get(buffer.name) if isinstance(made, dict) else None
+        shape = self.shape(buffer, workload)
+        if not isinstance(value, torch.Tensor) or value.dtype != buffer.dtype or tuple(value.shape) != shape:
+            raise UserError(
+                f"make_inputs of task {self.spec.name} gave no {buffer.parameter.dtype} tensor of shape {shape} for "
+                f"'{buffer.name}' on workload {workload.name}.",
+                "Return a dict with every input by its parameter's name.",
+            )
+        return value.detach().contiguous()
+
+    def _outputs(self, arguments: dict[str, Any], returned: object, workload: Workload) -> Tensors:
+        """What the reference returned, or what it wrote in place when it returned nothing."""
+        names = [buffer.name for buffer in self.outputs]
+        if returned is None:
+            results = {name: arguments[name] for name in names}
+        elif isinstance(returned, torch.Tensor):
+            results = {names[0]: returned}
+        elif isinstance(returned, dict):
+            results = returned
+        elif isinstance(returned, tuple | list):
+            results = dict(zip(names, returned, strict=False))
+        else:
+            results = {}
+        for buffer in self.outputs:
+            value, shape = results.get(buffer.name), self.shape(buffer, workload)
+            if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
+                raise UserError(
+                    f"The reference of task {self.spec.name} gave no tensor of shape {shape} for output "
+                    f"'{buffer.name}' on workload {workload.name}.",
+                    "Write into that argument in place, or return the outputs in the order of the parameters.",
+                )
+        return {name: results[name].detach() for name in names}
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call one function of the reference module with those arguments that it names."""
+        function: Callable[..., Any] = getattr(self._module, name)
+        parameters = inspect.signature(function).parameters.values()
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            named = {parameter.name for parameter in parameters}
+            for parameter in parameters:
+                if parameter.default is parameter.empty and parameter.name not in arguments:
+                    raise UserError(
+                        f"{name} in {self.folder / self.spec.reference} wants '{parameter.name}', which is neither a "
+                        f"parameter of solve nor among the workload's dims and scalars.",
+                        "Rename it, or add it to the dims or scalars of every workload.",
+                    )
+            arguments = {key: value for key, value in arguments.items() if key in named}
+        try:
+            with torch.no_grad():
+                return function(**arguments)
+        except Exception as error:  # noqa: BLE001 - human-owned code may raise anything; the user must read which and why
+            raise UserError(
+                f"{name} in {self.folder / self.spec.reference} raised {type(error).__name__}: {error}.",
+                "Correct it; it must accept the arguments of solve by name.",
+            ) from error
+
+
+def load_task(folder: Path) -> Task:
+    """The task in ``folder``; whatever is wrong with it is a ``UserError``."""
+    spec = read_spec(folder)
+    if spec.contract != "solve":
+        raise UserError(f"Task {spec.name} has the contract '{spec.contract}'.", "Only 'solve' is judged so far.")
+    try:
+        source = (folder / spec.source).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{folder / spec.source} cannot be read: {error}.", "Correct 'source' in task.toml.") from None
+    language = "cuda" if spec.device == "cuda" else "cpp"
+    return Task(folder, spec, parse_signature(source, language), _module(folder / spec.reference))
+
+
+def draw(
+    values: str, low: int, high: int, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
+) -> torch.Tensor:
+    """Random contents of one input: ``values`` for floats, [low, high) for integers, fair coins for bool."""
+    if dtype is torch.bool:
+        return torch.randint(0, 2, shape, generator=generator).to(dtype)
+    if values == "integers" or not dtype.is_floating_point:
+        return torch.randint(low, high, shape, generator=generator).to(dtype)
+    if values == "normal":
+        return torch.randn(shape, generator=generator).to(dtype)
+    uniform = torch.rand(shape, generator=generator)
+    return (uniform + 1e-3 if values == "positive" else uniform).to(dtype)
+
+
+def _module(path: Path) -> ModuleType:
+    """The reference module, executed from its text so that nothing is written beside it."""
+    module = ModuleType("kernelteam_reference")
+    module.__file__ = str(path)
+    try:
+        code = compile(path.read_text(), str(path), "exec")
+        exec(code, module.__dict__)
+    except FileNotFoundError:
+        raise UserError(f"There is no reference module at {path}.", "Correct 'reference' in task.toml.") from None
+    except Exception as error:  # noqa: BLE001 - human-owned code may raise anything while it loads
+        raise UserError(
+            f"The reference module {path} does not load: {type(error).__name__}: {error}.", "Correct it."
+        ) from error
+    if not callable(getattr(module, "reference", None)):
+        raise UserError(f"{path} defines no function 'reference'.", "Define reference(**arguments of solve).")
+    return module
+
+
+def _buffer(spec: TaskSpec, parameter: Parameter) -> Buffer:
+    argument = spec.arguments.get(parameter.name)
+    if argument is None:
+        raise UserError(
+            f"task.toml of {spec.name} gives no shape for the pointer '{parameter.name}' of solve.",
+            f'Add under [arguments]: {parameter.name} = {{ shape = ["..."] }}',
+        )
+    role = argument.role or ("input" if parameter.const else "output")
+    if role != "input" and parameter.const:
+        raise UserError(
+            f"'{parameter.name}' of task {spec.name} is const, yet its role is '{role}'.", "Make one of them agree."
+        )
+    return Buffer(parameter, role, argument.shape)
+
+
+def _complete(task: Task) -> None:
+    """Refuse a task whose arguments or workloads do not cover the signature."""
+    spec, names = task.spec, {parameter.name for parameter in task.signature.pointers}
+    for name in spec.arguments:
+        if name not in names:
+            raise UserError(
+                f"task.toml of {spec.name} describes '{name}', which is no pointer of solve.", "Correct its name."
+            )
+    if not task.outputs:
+        raise UserError(f"Task {spec.name} has no output.", "Give one argument the role 'output' or 'inout'.")
+    for workload in spec.workloads:
+        for parameter in task.signature.parameters:
+            table = "dims" if parameter.is_integer else "scalars"
+            given = workload.dims if parameter.is_integer else workload.scalars
+            if not parameter.pointer and not parameter.is_stream and parameter.name not in given:
+                raise UserError(
+                    f"Workload {workload.name} of task {spec.name} has no value for '{parameter.name}'.",
+                    f"Add it to the workload's {table}.",
+                )
+        for buffer in task.buffers:
+            task.shape(buffer, workload)
+
+
+def _extent(extent: str | int, workload: Workload, name: str) -> int:
+    """One extent: an integer, a dim's name, or a product of both such as 'M*K'."""
+    size = 1
+    for factor in str(extent).split("*"):
+        word = factor.strip()
+        if not word.isdigit() and word not in workload.dims:
+            raise UserError(
+                f"The shape of '{name}' uses '{word}', which workload {workload.name} does not define.",
+                "Use names from the workload's dims, integers, or products of them.",
+            )
+        size *= int(word) if word.isdigit() else workload.dims[word]
+    if size < 1:
+        raise UserError(f"The shape of '{name}' on workload {workload.name} is empty.", "Give every dim a value >= 1.")
+    return size
+
+
+def _wide(dtype: torch.dtype, double: bool) -> torch.dtype:
+    """The dtype in which the reference computes a buffer of ``dtype``."""
+    if not dtype.is_floating_point:
+        return dtype
+    if double or dtype is torch.float64:
+        return torch.float64
+    return torch.float32
