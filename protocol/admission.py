@@ -1,7 +1,7 @@
 """Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
 
 from protocol.counters import closed_categories
-from protocol.messages import Plan, Verdict
+from protocol.messages import Plan
 from protocol.state import CampaignState
 
 
@@ -18,17 +18,6 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
         return f"the plan must cite search '{agent.search.id}'"
     if plan.cites and plan.cites not in state.searches:
         return f"the plan cites search '{plan.cites}', which nobody reported"
-    if not plan.differs and _reverted_before(state, plan):
+    if not plan.differs and plan.technique in state.reverted:
         return f"'{plan.technique}' was reverted before: say in 'differs' what is different now"
     return None
-
-
-def _reverted_before(state: CampaignState, plan: Plan) -> bool:
-    return any(
-        past.plan is not None
-        and past.plan.technique == plan.technique
-        and past.verdict is not None
-        and not past.verdict.kept
-        and past.verdict is not Verdict.LOST
-        for past in state.experiments.values()
-    )

@@ -26,9 +26,16 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         search=agent.search,
         history=tuple(_past(state, e) for e in state.judged),
         profile=agent.profile,
+        refused=_refused(state, agent_name),
         max_variants=state.policy.variants,
-        seed=started.seed + agent.streaks.experiments + 1000 * list(state.agents).index(agent_name),
+        seed=started.seed + agent.tries + 1000 * list(state.agents).index(agent_name),
     )
+
+
+def _refused(state: CampaignState, agent_name: str) -> tuple[str, ...]:
+    current = state.agents[agent_name].open
+    experiment = state.experiments.get(getattr(current.duty, "id", "")) if current else None
+    return tuple(experiment.refused) if experiment else ()
 
 
 def _past(state: CampaignState, experiment: ExperimentState) -> PastExperiment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import expm1
 from typing import TYPE_CHECKING
 
 from protocol.messages import Phase, Verdict
@@ -27,11 +28,6 @@ class Streaks:
     early_from: int = 0
 
 
-def approach(technique: str, direction: str) -> str:
-    """What crashes are counted against: technique plus direction (here: the agent's role direction)."""
-    return f"{technique} @ {direction}" if direction else technique
-
-
 def count(state: CampaignState, experiment: ExperimentState) -> None:
     """Move every counter by one judged experiment."""
     if experiment.verdict in _NEVER_RAN or experiment.plan is None:
@@ -42,6 +38,7 @@ def count(state: CampaignState, experiment: ExperimentState) -> None:
     if experiment.verdict is not None and experiment.verdict.kept:
         _count_keep(state, agent, experiment)
     else:
+        state.reverted.add(experiment.plan.technique)
         _count_revert(state.policy, agent, experiment)
 
 
@@ -58,7 +55,7 @@ def _count_crashes(state: CampaignState, experiment: ExperimentState) -> None:
 
 def _count_keep(state: CampaignState, agent: AgentState, experiment: ExperimentState) -> None:
     assert experiment.plan is not None
-    gain = experiment.overall.gain if experiment.overall else 0.0
+    gain = expm1(experiment.overall.gain) if experiment.overall else 0.0
     policy: Policy = state.policy
     streaks = agent.streaks
     streaks.without_keep = streaks.since_search = 0
@@ -68,8 +65,9 @@ def _count_keep(state: CampaignState, agent: AgentState, experiment: ExperimentS
         streaks.early_from = streaks.experiments
     if gain >= policy.profile_gain:
         agent.owes_profile = experiment.commit
-    if agent.search is not None and experiment.plan.cites == agent.search.id:
-        state.credits[agent.search.id] = state.credits.get(agent.search.id, 0) + 1
+    cited = experiment.plan.cites
+    if cited in state.searches:
+        state.credits[cited] = state.credits.get(cited, 0) + 1
     agent.search, agent.owes_search = None, False
 
 

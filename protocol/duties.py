@@ -13,7 +13,6 @@ from protocol.messages import (
     Rest,
     Search,
     Stop,
-    Verdict,
     VerifyLanding,
 )
 from protocol.state import AgentState, CampaignState, LandingState
@@ -24,12 +23,12 @@ REST_SECONDS = 0.5
 def next_duty(state: CampaignState, name: str, now: float) -> Duty:
     """The duty of agent ``name``, which has none open, at time ``now`` (seconds since the epoch)."""
     agent = state.agents[name]
-    if state.baseline_refused:
-        return Stop(why=state.baseline_refused)
+    over = finished(state, now)
+    if over:
+        return Stop(why=over)
     if _device(agent) not in state.baselines:
-        why = ending(state, now)
-        return Stop(why=why) if why else Baseline(id=_id(state, "b"), commit=state.started.commit)
-    if len(state.baselines) < len({m.device for m in state.started.members}):
+        return _baseline(state, now)
+    if not ending(state, now) and _awaits_baselines(state, now):
         return Rest(seconds=REST_SECONDS, why="waiting for the other agents' baselines")
     return _landing(state, name) or _owed(state, agent, now) or _last_words(state, now) or _experiment(state, name)
 
@@ -37,15 +36,16 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
 def ending(state: CampaignState, now: float) -> str:
     """Why no new experiment is started, or an empty string while the campaign goes on."""
     policy = state.policy
-    if state.baseline_refused or state.stop:
-        return state.baseline_refused or state.stop
+    if told := state.finished or state.baseline_refused or state.stop:
+        return told
     if policy.max_experiments is not None and spent_experiments(state) >= policy.max_experiments:
         return f"the budget of {policy.max_experiments} experiments is spent"
     if policy.max_minutes is not None and now - state.first_time - state.idle_time >= 60 * policy.max_minutes:
         return f"the budget of {policy.max_minutes:g} minutes is spent"
-    if policy.max_dollars is not None and state.dollars >= policy.max_dollars > 0:
+    if policy.max_dollars is not None and state.dollars > 0 and state.dollars >= policy.max_dollars:
         return f"the budget of ${policy.max_dollars:.2f} is spent"
-    if state.agents and all(_exhausted(state, name) for name in state.agents):
+    expected = [name for name, agent in state.agents.items() if not _gone(state, agent, now)]
+    if expected and all(_exhausted(state, name) for name in expected):
         return "no agent has another admissible idea"
     return ""
 
@@ -60,7 +60,7 @@ def finished(state: CampaignState, now: float) -> str:
 
 def spent_experiments(state: CampaignState) -> int:
     """Experiments that count against the budget: run or running, lost ones excepted."""
-    return sum(e.verdict is not Verdict.LOST for e in state.experiments.values())
+    return len(state.experiments) - state.lost
 
 
 def _idle(duty: Duty) -> bool:
@@ -71,26 +71,48 @@ def _device(agent: AgentState) -> str:
     return agent.device.id if agent.device else agent.member.device
 
 
+def _gone(state: CampaignState, agent: AgentState, now: float) -> bool:
+    """Whether the team goes on without this agent: it has been away for longer than a restart takes."""
+    return not agent.alive and now - agent.absent_since > state.policy.absent_after
+
+
+def _working(agent: AgentState) -> bool:
+    """Whether this agent will ask again: it lives and was not told to stop."""
+    return agent.alive and not (agent.open and isinstance(agent.open.duty, Stop))
+
+
+def _baseline(state: CampaignState, now: float) -> Duty:
+    """For an agent on a device without a baseline. At the end one is still made when work on main needs this agent."""
+    if ending(state, now) and not state.landings and not _owes_last_word(state):
+        return Rest(seconds=REST_SECONDS, why="the last duties are being done")
+    return Baseline(id=_id(state, "b"), commit=state.started.commit)
+
+
+def _awaits_baselines(state: CampaignState, now: float) -> bool:
+    return any(_device(a) not in state.baselines and not _gone(state, a, now) for a in state.agents.values())
+
+
 def _id(state: CampaignState, prefix: str) -> str:
     return f"{prefix}{state.duties + 1}"
 
 
 def _exhausted(state: CampaignState, name: str) -> bool:
-    return state.agents[name].exhausted_on == state.head_of(name) != ""
+    agent = state.agents[name]
+    return not agent.owes_search and agent.exhausted_on == state.head_of(name) != ""
 
 
 def _landing(state: CampaignState, name: str) -> Duty | None:
     """Verify the landing at the head of the queue, on another device than its author's when there is a live one."""
-    for landing in state.landings.values():
-        if not landing.candidate or landing.measured or _being_verified(state, landing):
-            return None
-        others = [a for n, a in state.agents.items() if n != landing.agent and a.alive]
-        if name == landing.agent and others:
-            return None
-        return VerifyLanding(
-            id=_id(state, "v"), experiment=landing.experiment, candidate=landing.candidate, main=landing.main
-        )
-    return None
+    landing = next(iter(state.landings.values()), None)
+    if landing is None or not landing.candidate or landing.measured or _being_verified(state, landing):
+        return None
+    authors = _device(state.agents[landing.agent])
+    elsewhere = any(_working(a) and _device(a) != authors for a in state.agents.values())
+    if elsewhere and _device(state.agents[name]) == authors:
+        return None
+    return VerifyLanding(
+        id=_id(state, "v"), experiment=landing.experiment, candidate=landing.candidate, main=landing.main
+    )
 
 
 def _being_verified(state: CampaignState, landing: LandingState) -> bool:
@@ -106,10 +128,8 @@ def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
         return Search(id=_id(state, "s"), why=f"{tries} experiments in a row without a keep")
     if agent.owes_profile:
         return Profile(id=_id(state, "p"), commit=agent.owes_profile)
-    if state.rounds and _owes_last_word(state) and not _measuring_main(state):
-        measured = state.main_measured[-1].commit if state.main_measured else ""
-        if measured != state.main and state.round_from == len(state.judged):
-            return _remeasure(state, f"round {state.rounds} ended")
+    if state.rounds > state.measured_in_round and _owes_last_word(state) and not _measuring_main(state):
+        return _remeasure(state, f"round {state.rounds} ended")
     return None
 
 
@@ -121,9 +141,7 @@ def _last_words(state: CampaignState, now: float) -> Duty | None:
         return Rest(seconds=REST_SECONDS, why="a landing is being verified")
     if _measuring_main(state) or any(a.open and not _idle(a.open.duty) for a in state.agents.values()):
         return Rest(seconds=REST_SECONDS, why="the last duties are being done")
-    if _owes_last_word(state):
-        return _remeasure(state, "the campaign ends")
-    return Stop(why=why)
+    return _remeasure(state, "the campaign ends") if _owes_last_word(state) else Stop(why=why)
 
 
 def _owes_last_word(state: CampaignState) -> bool:

@@ -129,12 +129,13 @@ class PlanAdmitted(Body):
 
 
 class PlanRefused(Body):
-    """The law does not let this plan run."""
+    """The law does not let this plan run. What it cost was spent all the same."""
 
     kind: Literal["plan_refused"] = "plan_refused"
     experiment: str
     plan: Plan
     why: str
+    dollars: float = 0.0
 
 
 class NothingProposed(Body):

@@ -4,14 +4,18 @@ The only class of this package that touches a file. WAL with ``synchronous=FULL`
 are on disk, and a reader in another process (``kernelteam status``) sees them, also after every writer has died.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
+
+from pydantic import ValidationError
 
 from protocol.events import SCHEMA, AnyBody, Event, body_from
-from protocol.wire import decode, pack
+from protocol.wire import WireError, decode, pack
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS events (
@@ -37,10 +41,9 @@ class Ledger:
         self.path = path
         if not writer and not path.is_file():
             raise LedgerError(f"there is no ledger at {path}")
-        mode = "rwc" if writer else "ro"
         try:
             self._db = sqlite3.connect(
-                f"file:{path}?mode={mode}",
+                f"file:{quote(str(path))}?{'mode=rwc' if writer else _reading(path)}",
                 uri=True,
                 timeout=_BUSY_SECONDS,
                 isolation_level=None,
@@ -57,12 +60,16 @@ class Ledger:
         self._db.execute(_TABLE)
 
     def append(self, time: float, entries: Sequence[tuple[str, AnyBody]]) -> list[Event]:
-        """Store ``(agent, body)`` entries in one transaction; returns them with their sequence numbers, durable."""
+        """Store ``(agent, body)`` entries in one transaction; returns them with their sequence numbers, durable.
+
+        Raises ``WireError`` for a body that msgpack cannot hold, ``LedgerError`` when the file takes no more; then
+        nothing was stored.
+        """
+        blobs = [pack(body.model_dump(mode="json")) for _, body in entries]
         events: list[Event] = []
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            for agent, body in entries:
-                blob = pack(body.model_dump(mode="json"))
+            for (agent, body), blob in zip(entries, blobs, strict=True):
                 cursor = self._db.execute(
                     "INSERT INTO events (time, kind, agent, schema, body) VALUES (?, ?, ?, ?, ?)",
                     (time, body.kind, agent, SCHEMA, blob),
@@ -85,7 +92,7 @@ class Ledger:
                         f"{self.path} was written by a newer version (schema {schema}); update kernelteam"
                     )
                 yield Event(seq=seq, time=time, agent=agent, body=body_from(decode(body)))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, WireError, ValidationError) as error:
             raise LedgerError(f"cannot read the ledger {self.path}: {error}") from error
 
     def close(self) -> None:
@@ -99,3 +106,13 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _reading(path: Path) -> str:
+    """How SQLite is to open a ledger for reading.
+
+    Readers of a WAL file need the shared-memory file beside it and make it when it is not there. In a folder where they
+    cannot, a ledger that was closed (no ``-wal`` is left) is read as a file that never changes.
+    """
+    closed = not path.with_name(f"{path.name}-wal").exists()
+    return "immutable=1" if closed and not os.access(path.parent, os.W_OK) else "mode=ro"

@@ -89,7 +89,9 @@ class Plan(Message):
     evidence: str = Field(min_length=1, description="where that is seen: profile, remark, source line, measurement")
     change: str = Field(min_length=1, description="the one change, in one line")
     mechanism: str = Field(min_length=1, description="why it should help")
-    expected_gain: float = Field(description="expected log gain; negative is allowed for a simplification")
+    expected_gain: float = Field(
+        allow_inf_nan=False, description="expected log gain; negative is allowed for a simplification"
+    )
     disproof: str = Field(min_length=1, description="what observation would refute the mechanism")
     fallback: str = Field(min_length=1, description="what to try when it is refuted")
     cell: str = Field(min_length=1, description="strategy-matrix cell, 'position/phase'")
@@ -110,7 +112,7 @@ class Proposal(Message):
 
     plan: Plan
     variants: tuple[Variant, ...] = Field(min_length=1, max_length=8)
-    dollars: float = 0.0
+    dollars: float = Field(0.0, ge=0.0, allow_inf_nan=False)
 
 
 class Source(Message):
@@ -129,7 +131,7 @@ class SearchReport(Message):
     technique: str
     category: str
     why: str
-    dollars: float = 0.0
+    dollars: float = Field(0.0, ge=0.0, allow_inf_nan=False)
 
 
 class ProfileReport(Message):
@@ -365,11 +367,12 @@ class Briefing(Message):
     phase: Phase
     position: Position
     direction: str = ""
-    allowed_categories: tuple[str, ...] = Field((), description="empty means any")
+    allowed_categories: tuple[str, ...] = Field(default=(), description="empty means any")
     closed_categories: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = Field((), description="techniques that the team abandoned or that crashed for good")
     search: SearchReport | None = Field(None, description="the next plan must cite it when present")
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
+    refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")
     max_variants: int = 4
     seed: int = 0

@@ -70,6 +70,9 @@ class Policy(BaseModel):
     mid_from: int = Field(10, ge=1, description="experiments of an agent after which it is in phase mid")
     late_from: int = Field(30, ge=1, description="experiments of an agent after which it is in phase late")
     round_experiments: int = Field(8, ge=1, description="experiments of the team that make a round")
+    absent_after: float = Field(
+        120.0, gt=0.0, description="seconds after which the team no longer waits for an agent whose process is gone"
+    )
     recheck_every: int = Field(25, ge=1, description="experiments after which the incumbent is measured again")
 
     # Budget. None means that this limit does not apply.

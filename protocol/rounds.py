@@ -8,12 +8,12 @@ from protocol.state import CampaignState, ExperimentState
 
 def round_is_over(state: CampaignState) -> bool:
     """True when the team has judged a round's worth of experiments since the last round ended."""
-    return len(state.judged) - state.round_from >= state.policy.round_experiments
+    return len(state.verdicts) - state.round_from >= state.policy.round_experiments
 
 
 def recap(state: CampaignState) -> tuple[str, ...]:
     """One line per agent on the experiments of the round that is ending."""
-    fresh = state.judged[state.round_from :]
+    fresh = [state.experiments[id_] for id_ in state.verdicts[state.round_from :]]
     return tuple(_line(name, [e for e in fresh if e.agent == name]) for name in state.agents)
 
 

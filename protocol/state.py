@@ -39,20 +39,22 @@ class OpenDuty:
 
 @dataclass
 class AgentState:
-    """What the law needs to know about one agent."""
+    """What the law needs to know about one agent. ``tries`` counts experiments handed to it and plans refused."""
 
     member: ev.Member
     device: DeviceInfo | None = None
     incarnation: str = ""
     alive: bool = False
+    absent_since: float = 0.0
     open: OpenDuty | None = None
+    last_ask: str = ""
     streaks: counters.Streaks = field(default_factory=counters.Streaks)
     search: SearchReport | None = None
     owes_search: bool = False
     owes_profile: str = ""
     profile: ProfileReport | None = None
     exhausted_on: str = ""
-    refusals: int = 0
+    tries: int = 0
 
 
 @dataclass
@@ -93,7 +95,8 @@ class LandingState:
 
 @dataclass
 class CampaignState:
-    """Everything the coordinator knows."""
+    """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
+    ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST."""
 
     start: ev.CampaignStarted | None = None
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
@@ -107,8 +110,12 @@ class CampaignState:
     crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
     abandoned: list[str] = field(default_factory=list[str])
     searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])
+    reverted: set[str] = field(default_factory=set[str])
+    verdicts: list[str] = field(default_factory=list[str])
+    lost: int = 0
     credits: dict[str, int] = field(default_factory=dict[str, int])
     main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
+    measured_in_round: int = 0
     numbered: int = 0
     duties: int = 0
     rounds: int = 0
@@ -152,7 +159,7 @@ def _campaign_started(state: CampaignState, event: ev.Event, body: ev.CampaignSt
     state.start = body
     state.main = body.commit
     state.first_time = event.time
-    state.agents = {m.name: AgentState(m) for m in body.members}
+    state.agents = {m.name: AgentState(m, absent_since=event.time) for m in body.members}
 
 
 def _agent_joined(state: CampaignState, event: ev.Event, body: ev.AgentJoined) -> None:
@@ -161,16 +168,18 @@ def _agent_joined(state: CampaignState, event: ev.Event, body: ev.AgentJoined) -
 
 
 def _agent_lost(state: CampaignState, event: ev.Event, body: ev.AgentLost) -> None:
-    state.agents[event.agent].alive = False
-    state.agents[event.agent].open = None
+    agent = state.agents[event.agent]
+    agent.alive, agent.absent_since, agent.open = False, event.time, None
 
 
 def _duty_given(state: CampaignState, event: ev.Event, body: ev.DutyGiven) -> None:
     agent = state.agents[event.agent]
     agent.open = OpenDuty(body.ask, body.incarnation, body.duty, event.time)
+    agent.last_ask = body.ask
     state.duties += 1
     duty = body.duty
     if isinstance(duty, Experiment):
+        agent.tries += 1
         state.experiments[duty.id] = ExperimentState(duty.id, event.agent, duty.base, started=event.time)
 
 
@@ -200,13 +209,13 @@ def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted)
     experiment.plan, experiment.dollars = body.plan, body.dollars
     state.numbered += 1
     experiment.number = state.numbered
-    state.agents[event.agent].refusals = 0
     state.dollars += body.dollars
 
 
 def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -> None:
     state.experiments[body.experiment].refused.append(body.why)
-    state.agents[event.agent].refusals += 1
+    state.agents[event.agent].tries += 1
+    state.dollars += body.dollars
 
 
 def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingProposed) -> None:
@@ -229,6 +238,8 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
         del state.experiments[body.experiment]
         return
     experiment.verdict, experiment.reason, experiment.ended = body.verdict, body.reason, event.time
+    state.verdicts.append(experiment.id)
+    state.lost += body.verdict is Verdict.LOST
     if body.decision is not None:
         experiment.overall, experiment.workloads = body.decision.overall, body.decision.workloads
     if body.verdict.kept:
@@ -277,12 +288,13 @@ def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefu
 
 def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> None:
     state.main_measured.append(body)
+    state.measured_in_round = state.rounds
     _close(state, event.agent, body.duty)
 
 
 def _round_ended(state: CampaignState, event: ev.Event, body: ev.RoundEnded) -> None:
     state.rounds = body.number
-    state.round_from = len(state.judged)
+    state.round_from = len(state.verdicts)
 
 
 def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequested) -> None:
@@ -292,8 +304,8 @@ def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequeste
 def _resumed(state: CampaignState, event: ev.Event, body: ev.Resumed) -> None:
     state.stop = state.finished = ""
     for agent in state.agents.values():
-        agent.open, agent.alive = None, False
-    state.idle_time += event.time - state.last_time
+        agent.open, agent.alive, agent.absent_since = None, False, event.time
+    state.idle_time += max(0.0, event.time - state.last_time)
 
 
 def _finished(state: CampaignState, event: ev.Event, body: ev.Finished) -> None:

@@ -11,6 +11,7 @@ from protocol import events as ev
 from protocol.admission import refusal
 from protocol.ledger import Ledger
 from protocol.messages import (
+    Baseline,
     Decision,
     DeviceInfo,
     Duty,
@@ -19,9 +20,13 @@ from protocol.messages import (
     Noise,
     Outcome,
     Plan,
+    Profile,
+    Remeasure,
     Rest,
+    Search,
     Stop,
     Verdict,
+    VerifyLanding,
 )
 from protocol.sequential import agrees, combine, decide
 from protocol.simplicity import is_simpler
@@ -43,7 +48,10 @@ class Coordination:
 
     def record(self, agent: str, *bodies: ev.AnyBody) -> None:
         """Append and apply; returns only when the events are durable."""
-        for event in self._ledger.append(self._clock(), [(agent, body) for body in bodies]):
+        self._record([(agent, body) for body in bodies])
+
+    def _record(self, entries: list[tuple[str, ev.AnyBody]]) -> None:
+        for event in self._ledger.append(self._clock(), entries):
             apply(self.state, event)
 
     # -- agents
@@ -53,39 +61,47 @@ class Coordination:
         state = self.state.agents[agent]
         if state.incarnation == incarnation and state.alive:
             return
-        self._lose_open(agent, "its agent was restarted")
-        self.record(agent, ev.AgentJoined(incarnation=incarnation, device=device, pid=pid))
+        lost = self._loss(agent, "its agent was restarted")
+        self.record(agent, *lost, ev.AgentJoined(incarnation=incarnation, device=device, pid=pid))
 
     def lost(self, agent: str, why: str) -> None:
         """An agent's process died. Its experiment in flight is marked lost."""
         if not self.state.agents[agent].alive:
             return
-        self._lose_open(agent, why)
-        self.record(agent, ev.AgentLost(why=why))
+        self.record(agent, *self._loss(agent, why), ev.AgentLost(why=why))
+        self.advance()
 
     def resume(self) -> None:
-        """Go on after a crash or a stop: nothing that was in flight survives."""
-        open_agents = [name for name, agent in self.state.agents.items() if agent.open]
-        for name in open_agents:
-            self._lose_open(name, "the campaign was interrupted")
-        self.record("", ev.Resumed(lost=tuple(open_agents)))
+        """Go on after a crash or a stop: nothing that was in flight survives.
 
-    def _lose_open(self, agent: str, why: str) -> None:
+        ``Resumed`` comes first, so that the time since the last event counts as idle.
+        """
+        lost = {name: body for name in self.state.agents for body in self._loss(name, "the campaign was interrupted")}
+        self._record([("", ev.Resumed(lost=tuple(lost))), *lost.items()])
+
+    def _loss(self, agent: str, why: str) -> tuple[ev.AnyBody, ...]:
+        """What ends the duty that an agent has open without a report; nothing when it has none."""
         current = self.state.agents[agent].open
         if current is None or isinstance(current.duty, Rest | Stop):
-            return
+            return ()
         if isinstance(current.duty, Experiment):
-            self.record(agent, ev.ExperimentJudged(experiment=current.duty.id, verdict=Verdict.LOST, reason=why))
-        else:
-            self.record(agent, ev.DutyLost(duty=current.duty.id, why=why))
+            return (ev.ExperimentJudged(experiment=current.duty.id, verdict=Verdict.LOST, reason=why),)
+        return (ev.DutyLost(duty=current.duty.id, why=why),)
 
     def next_duty(self, agent: str, incarnation: str, ask: str) -> Duty:
-        """The duty for one request. The same ``ask`` gets the same duty, so a request may be repeated."""
-        current = self.state.agents[agent].open
-        if current is not None and current.ask == ask:
-            return current.duty
-        if current is not None:
-            self._lose_open(agent, "its agent asked for another duty")
+        """The duty for one request. The same ``ask`` gets the same duty, so a request may be repeated.
+
+        A process that was declared dead, or that another one replaced, gets ``Stop`` and changes nothing.
+        """
+        asker = self.state.agents[agent]
+        if not asker.alive or asker.incarnation != incarnation:
+            return Stop(why=f"this process of {agent} was given up or replaced")
+        if asker.open is not None and asker.open.ask == ask:
+            return asker.open.duty
+        if asker.last_ask == ask:
+            return Rest(seconds=duties.REST_SECONDS, why="this request was answered before")
+        if lost := self._loss(agent, "its agent asked for another duty"):
+            self.record(agent, *lost)
         duty = duties.next_duty(self.state, agent, self._clock())
         if not isinstance(duty, Rest):
             self.record(agent, ev.DutyGiven(ask=ask, incarnation=incarnation, duty=duty))
@@ -97,10 +113,10 @@ class Coordination:
         if current is None or not self._is_open(agent, experiment):
             return "this experiment is not open any more"
         if current.plan is not None:
-            return ""
+            return "" if current.plan == plan else "this experiment has its one plan already: start another experiment"
         why = refusal(self.state, agent, plan, current.base)
         if why:
-            self.record(agent, ev.PlanRefused(experiment=experiment, plan=plan, why=why))
+            self.record(agent, ev.PlanRefused(experiment=experiment, plan=plan, why=why, dollars=dollars))
             return why
         self.record(agent, ev.PlanAdmitted(experiment=experiment, plan=plan, commits=commits, dollars=dollars))
         return ""
@@ -108,17 +124,24 @@ class Coordination:
     # -- reports
 
     def report(self, agent: str, body: ev.AnyBody) -> None:
-        """Take in the result of a duty; a report that was taken in already, or came too late, changes nothing."""
+        """Take in the result of a duty; a report that was taken in already, or came too late, changes nothing.
+
+        Raises ``ValueError`` when it does not answer the duty that has its id.
+        """
         duty_id = _duty_of(body)
         if not self._is_open(agent, duty_id):
             return
+        current = self.state.agents[agent].open
+        assert current is not None
+        if not _answers(body, current.duty):
+            raise ValueError(f"this {body.kind} does not answer the duty {duty_id} ({current.duty.kind})")
         self.record(agent, *self._with_consequences(body))
         self.advance()
 
     def _with_consequences(self, body: ev.AnyBody) -> tuple[ev.AnyBody, ...]:
         """What the law adds to a report, to be written in the same transaction."""
-        if isinstance(body, ev.ExperimentReported):
-            return body, self._judged(body)
+        if isinstance(body, ev.ExperimentReported | ev.NothingProposed):
+            return self._experiment_over(body)
         if isinstance(body, ev.LandingMeasured):
             return (body.model_copy(update={"decision": self._decide(body.measurement, body.device)}),)
         if isinstance(body, ev.MainMeasured):
@@ -127,6 +150,18 @@ class Coordination:
             why = "A/A found a difference between two identical kernels: the device is too disturbed to judge on"
             return body, ev.BaselineRefused(duty=body.duty, why=why)
         return (body,)
+
+    def _experiment_over(self, body: ev.ExperimentReported | ev.NothingProposed) -> tuple[ev.AnyBody, ...]:
+        """An experiment whose plan was admitted has a number and gets a verdict; without a plan it has neither."""
+        admitted = self.state.experiments[body.experiment].plan is not None
+        if isinstance(body, ev.ExperimentReported):
+            if admitted:
+                return body, self._judged(body)
+            return (ev.NothingProposed(experiment=body.experiment, why="reported without an admitted plan"),)
+        if not admitted:
+            return (body,)
+        why = f"given up after its plan was admitted: {body.why}"
+        return (ev.ExperimentJudged(experiment=body.experiment, verdict=Verdict.CRASHED, reason=why),)
 
     def _judged(self, body: ev.ExperimentReported) -> ev.ExperimentJudged:
         agent = self.state.experiments[body.experiment].agent
@@ -162,7 +197,7 @@ class Coordination:
 
     def _is_open(self, agent: str, duty_id: str) -> bool:
         current = self.state.agents[agent].open
-        return current is not None and getattr(current.duty, "id", "") == duty_id
+        return current is not None and getattr(current.duty, "id", None) == duty_id
 
     # -- the campaign
 
@@ -181,6 +216,23 @@ class Coordination:
         why = duties.finished(self.state, self._clock())
         if why:
             self.record("", ev.Finished(why=why))
+
+
+_ANSWERS: dict[type[Duty], tuple[type[ev.Body], ...]] = {
+    Baseline: (ev.BaselineMeasured, ev.BaselineRefused),
+    Experiment: (ev.ExperimentReported, ev.NothingProposed),
+    Search: (ev.SearchReported,),
+    Profile: (ev.ProfileReported,),
+}
+
+
+def _answers(body: ev.AnyBody, duty: Duty) -> bool:
+    """Whether a report is about what its duty asked for."""
+    if isinstance(body, ev.LandingMeasured) and isinstance(duty, VerifyLanding):
+        return body.experiment == duty.experiment
+    if isinstance(body, ev.MainMeasured) and isinstance(duty, Remeasure):
+        return (body.base, body.commit) == (duty.base, duty.candidate)
+    return isinstance(body, _ANSWERS.get(type(duty), ()))
 
 
 def _duty_of(body: ev.AnyBody) -> str:
