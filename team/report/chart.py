@@ -1,5 +1,6 @@
 """The staircase chart as inline SVG: every experiment where it would have put main, and main itself as a step line."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -102,7 +103,7 @@ def _grid(chart: Chart) -> list[Markup]:
     axes = chart.axes
     drawn: list[Markup] = []
     for tick in at.speedup_ticks(axes):
-        y = axes.y(_log(tick))
+        y = axes.y(math.log(tick))
         look = "grid base" if abs(tick - 1.0) < 1e-9 else "grid"
         drawn.append(el("line", x1=at.LEFT, x2=at.RIGHT, y1=y, y2=y, class_=look))
         drawn.append(el("text", _tick_text(tick, axes), x=at.LEFT - 9.0, y=y + 4.0, class_="tick end"))
@@ -112,12 +113,6 @@ def _grid(chart: Chart) -> list[Markup]:
     drawn.append(el("text", "experiment", x=(at.LEFT + at.RIGHT) / 2, y=at.NUMBERS + 24.0, class_="tick mid"))
     drawn.append(el("text", "failed", x=at.LEFT - 9.0, y=at.FAILURES + 4.0, class_="tick end"))
     return drawn
-
-
-def _log(value: float) -> float:
-    from math import log
-
-    return log(value)
 
 
 def _tick_text(tick: float, axes: Axes) -> str:
@@ -192,7 +187,7 @@ def _wishes(chart: Chart) -> list[Wish]:
     for landed, (number, level) in zip(chart.state.landed, chart.steps[1:], strict=True):
         experiment = chart.state.experiments[landed.experiment]
         name = w.cut(experiment.plan.technique if experiment.plan else "", 28)
-        text = f"{name} {w.speedup(w.ratio(landed.gain.gain))}".replace("x", "x")
+        text = f"{name} {w.times(w.ratio(landed.gain.gain))}"
         wishes.append(Wish(text, chart.axes.x(number), chart.axes.y(level), landed.gain.gain))
     return wishes
 
@@ -224,7 +219,7 @@ def _label(label: Label) -> Markup:
     far = box.bottom < label.wish.y - 12.0 or box.top > label.wish.y + 14.0
     edge = box.right if label.anchor == "end" else box.left
     line = el("path", d=f"M{edge:.1f} {label.y - 4:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}", class_="leader")
-    text = el("text", label.text.replace("x", "x"), x=label.x, y=label.y, class_=f"label {label.anchor}")
+    text = el("text", label.text, x=label.x, y=label.y, class_=f"label {label.anchor}")
     return el("g", line if far else None, text)
 
 
@@ -251,7 +246,7 @@ def _end(chart: Chart) -> list[Markup]:
     x, y = at.RIGHT + 12.0, axes.y(main.estimate.gain)
     ends = [axes.y(main.estimate.low), axes.y(main.estimate.high)]
     bar = f"M{x - 4:.1f} {ends[0]:.1f}h8M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}M{x - 4:.1f} {ends[1]:.1f}h8"
-    text = w.speedup(w.ratio(main.estimate.gain)).replace("x", "×")
+    text = w.times(w.ratio(main.estimate.gain))
     return [
         el("path", d=bar, class_="end-bar"),
         el("circle", cx=x, cy=y, r=4.0, class_="end-dot"),

@@ -79,7 +79,7 @@ def follow(
     """Tell what happens until ``stop_when`` says so of the state; the last state.
 
     Lines go to ``on_line``, or, when ``console`` is a terminal, onto it in colours above a live view. Whatever ends
-    this, also Ctrl-C, the terminal is left as it was. Give the same ``tail`` again to go on where an earlier call ended.
+    this, also Ctrl-C, the terminal is left as it was. Give the same ``tail`` again to go on where a call ended.
     """
     tail = tail or Tail(run_dir)
     pause = Pause()
@@ -137,12 +137,11 @@ def view(state: CampaignState, console: Console, pid: int | None, now: float) ->
 
 def _shorten(status: Status) -> int:
     """Keep the agents that fit; how many were left out."""
-    agents = (
-        sorted(status["agents"], key=lambda agent: not agent["duty"]) if len(status["agents"]) > _MAX_AGENTS else []
-    )
-    if agents:
-        status["agents"] = agents[:_MAX_AGENTS]
-    return max(0, len(agents) - _MAX_AGENTS)
+    agents: list[Status] = status["agents"]
+    hidden = max(0, len(agents) - _MAX_AGENTS)
+    if hidden:
+        status["agents"] = sorted(agents, key=lambda agent: not agent["duty"])[:_MAX_AGENTS]
+    return hidden
 
 
 def _staircase(state: CampaignState, console: Console) -> Text:

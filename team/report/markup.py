@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterable
-from typing import Union
+from typing import TypeAlias
 
 from team.report.wording import clean
 
@@ -15,18 +15,18 @@ class Markup(str):
     __slots__ = ()
 
 
-Child = Union[str, None, Iterable["Child"]]
+Child: TypeAlias = "str | Iterable[Child] | None"
 
 
-def el(name: str, *children: Child, **attributes: str | float | None) -> Markup:
-    """``<name attributes>children</name>``. ``class_`` stands for ``class``, ``_`` in other names for ``-``.
+def el(element: str, *children: Child, **attributes: str | float | None) -> Markup:
+    """``<element attributes>children</element>``. ``class_`` stands for ``class``, ``_`` in other names for ``-``.
 
     An attribute that is None is left out; children may be nested iterables; plain strings are escaped.
     """
     written = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
-    if name in _VOID:
-        return Markup(f"<{name}{written}>")
-    return Markup(f"<{name}{written}>{joined(*children)}</{name}>")
+    if element in _VOID:
+        return Markup(f"<{element}{written}>")
+    return Markup(f"<{element}{written}>{joined(*children)}</{element}>")
 
 
 def joined(*children: Child) -> Markup:

@@ -1,7 +1,7 @@
 """The notes that a campaign leaves in the repository, as texts by path. Pure: the same state gives the same notes.
 
-Versions count as the perf log does: ``v1`` is the baseline, ``v(n+1)`` is experiment ``n``. The coordinator writes these
-when it lands; a row of the perf log never changes once it is there, so the file only grows above its staircase.
+Versions count as the perf log does: ``v1`` is the baseline, ``v(n+1)`` is experiment ``n``. The coordinator writes
+these when it lands; a row of the perf log never changes once it is there, so the file only grows above its staircase.
 """
 
 from collections.abc import Iterable
@@ -58,19 +58,8 @@ def _baseline_row(state: CampaignState) -> tuple[str, ...]:
     start = state.started
     noise = ", ".join(f"{w.short_device(d)} {w.percent(n.floor)}" for d, n in state.noise.items())
     about = f"noise floor {noise}" if noise else "not measured yet"
-    return (
-        "v1",
-        "",
-        w.short_commit(start.commit),
-        "BASELINE",
-        "1.000x",
-        "",
-        "",
-        "the kernel as it stood",
-        "",
-        about,
-        "",
-    )
+    what = "the kernel as it stood"
+    return ("v1", "", w.short_commit(start.commit), "BASELINE", "1.000x", "", "", what, "", about, "")
 
 
 def _log_row(experiment: ExperimentState) -> tuple[str, ...]:
@@ -131,9 +120,8 @@ def merge_log(state: CampaignState) -> str:
         for e in state.judged
         if e.landing.startswith("refused")
     ]
-    landed = markdown_table(
-        ("version", "agent", "experiment", "before", "main", "verified", "main over baseline"), rows
-    )
+    names = ("version", "agent", "experiment", "before", "main", "verified", "main over baseline")
+    landed = markdown_table(names, rows)
     failed = markdown_table(("version", "agent", "commit", "why it did not land"), refused)
     return f"# Merge log\n\n{landed}\n\n## Kept, but not landed\n\n{failed}\n"
 
@@ -204,11 +192,9 @@ def _profiles(state: CampaignState) -> dict[str, str]:
 def _profile(report: ProfileReport) -> str:
     metrics = [f"- {cell(name)}: {value:.4g}" for name, value in report.metrics.items()]
     remarks = [f"- {cell(remark)}" for remark in report.remarks]
-    head = (
-        f"# Profile of `{w.short_commit(report.commit)}` by {cell(report.tool)}\n\nPosition: {report.position.value}."
-    )
-    claim = f" {cell(report.claim)}" if report.claim else ""
-    return "\n".join([head + claim, "", *metrics, *remarks]).rstrip() + "\n"
+    title = f"# Profile of `{w.short_commit(report.commit)}` by {cell(report.tool)}"
+    said = f"Position: {report.position.value}. {cell(report.claim)}".rstrip()
+    return "\n".join([title, "", said, "", *metrics, *remarks]).rstrip() + "\n"
 
 
 def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -221,7 +207,5 @@ def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str
 
 def cell(text: str) -> str:
     """Other people's text for Markdown: one line of ASCII that opens no column, code, link or tag."""
-    escaped = w.plain(text)
-    for mark in "\\|`<[*_":
-        escaped = escaped.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
-    return escaped
+    escaped = w.plain(text).replace("\\", "\\\\").replace("](", "]\\(").replace("<", "&lt;")
+    return escaped.replace("|", "\\|").replace("`", "\\`")

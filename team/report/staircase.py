@@ -26,7 +26,7 @@ def ascii_staircase(steps: Sequence[tuple[int, float]], last: int, width: int = 
     top = max((level for _, level in steps), default=0.0)
     bottom = min((level for _, level in steps), default=0.0)
     top, bottom = max(top, bottom + 0.05, 0.05), min(bottom, 0.0)
-    columns = max(1, min(width, last + 1))
+    columns = (last + 1) * max(1, width // (last + 1)) if last < width else width
     rows = [_row_of(level, bottom, top, height) for level in _sampled(steps, last, columns)]
     lines = [_line(rows, row, bottom, top, height) for row in range(height - 1, -1, -1)]
     foot = f"{'':>9} +{'-' * columns}"

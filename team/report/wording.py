@@ -33,6 +33,16 @@ def interval(estimate: Estimate | None) -> str:
     return f"{speedup(ratio(estimate.gain))} [{low}, {high}]"
 
 
+def times(value: float | None) -> str:
+    """A speedup for a page, with the real multiplication sign."""
+    return speedup(value).replace("x", "\N{MULTIPLICATION SIGN}")
+
+
+def span(estimate: Estimate | None) -> str:
+    """``interval`` for a page."""
+    return interval(estimate).replace("x", "\N{MULTIPLICATION SIGN}")
+
+
 def percent(fraction: float, digits: int = 2) -> str:
     """``0.93 %`` of 0.0093."""
     return f"{100.0 * fraction:.{digits}f} %"
