@@ -38,7 +38,7 @@ def of_workload(restarts: Sequence[Restart], workload: str) -> Samples:
     ends = np.cumsum([len(restart.pairs[workload]) for restart in restarts])[:-1]
     groups = np.split(without_order(ratios, first, order_effect(ratios, first)), ends)
     values = np.array([float(pair_location(group)) for group in groups])
-    residuals = np.concatenate([group - value for group, value in zip(groups, values, strict=True)])
+    residuals = np.concatenate([group - group.mean() for group in groups])
     mean_pairs = len(pairs) / len(restarts)
     return Samples(values, mean_pairs, pair_variance(residuals, mean_pairs))
 

@@ -153,9 +153,9 @@ def without_order(ratios: Array, candidate_first: Flags, effect: Array) -> Array
 
 
 def pair_variance(residuals: Array, pairs: float) -> Array:
-    """Robust variance of one pair from the ``residuals`` of all pairs about their restart's location (last axis).
+    """Robust variance of one pair from the ``residuals`` of all pairs about their restart's mean (last axis).
 
-    Raised by ``pairs / (pairs - 1)`` for the location that each restart of ``pairs`` pairs spent.
+    Raised by ``pairs / (pairs - 1)`` for the mean that each restart of ``pairs`` pairs spent.
     """
     return normal_variance(residuals) * (pairs / max(pairs - 1.0, 1.0))
 
