@@ -1,7 +1,7 @@
 """A CPU core set as a device. Nothing is looked up by name: everything is read from this machine.
 
-When the set has more than one core, the first is the judge's and the rest are the kernel's, so that filling and checking
-never compete with what is timed; a set of one core is shared, and the judge sleeps while a runner runs.
+When the set has more than one core, the first is the judge's and the rest are the kernel's, so that filling and
+checking never compete with what is timed; a set of one core is shared, and the judge sleeps while a runner runs.
 """
 
 import os

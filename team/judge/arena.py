@@ -80,9 +80,7 @@ class Layout:
         """The launch table of the first ``launches`` slots: arena offsets for pointers, bits for scalars."""
         offsets = {place.buffer.name: place.offset for place in self.places}
         values = {**self.workload.dims, **self.workload.scalars}
-        fixed = [
-            0 if p.pointer or p.is_stream else scalar_word(p, values[p.name]) for p in signature.parameters
-        ]
+        fixed = [0 if p.pointer or p.is_stream else scalar_word(p, values[p.name]) for p in signature.parameters]
         table = bytearray()
         for launch in range(launches):
             slot = self.start + launch * self.stride

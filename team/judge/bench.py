@@ -13,14 +13,12 @@ from protocol.messages import Outcome
 from team.devices.cpu import CpuDevice
 from team.judge.arena import Arena, Layout, Lease, pointer_mask
 from team.judge.build import Artifact, Builder
-from team.judge.clocks import Idle
 from team.judge.failures import Failed, RunnerEnded, RunnerLied, RunnerSilent, Side
 from team.judge.runner.process import START_S, RunnerProcess, Sample, program_recipe
 from team.judge.shim import shim_recipe
 from team.tasks.task import Task, Tensors
 
-IDLE_SET = 0
-IDLE_SAMPLES = 5
+IDLE_SET = 0  # a staged set that launches nothing
 T = TypeVar("T")
 
 
@@ -65,11 +63,9 @@ class Stand:
         """Launch a staged set."""
         return self.guarded(lambda: self.runner.go(number, deadline_s))
 
-    def idle(self) -> Idle:
-        """The cost of an exchange that launches nothing."""
-        return Idle.of([self.go(IDLE_SET, START_S) for _ in range(IDLE_SAMPLES)])
-
-    def inspect(self, lease: Lease, inputs: Tensors, wants: list[Tensors], ease: dict[str, float] | None = None) -> float:
+    def inspect(
+        self, lease: Lease, inputs: Tensors, wants: list[Tensors], ease: dict[str, float] | None = None
+    ) -> float:
         """Check every launch's outputs, the guard bands and the inputs; the worst error as a share of its tolerance."""
         for trace, outcome in ((lease.damage(inputs), Outcome.TAMPERED), (lease.overrun(), Outcome.INCORRECT)):
             if trace:

@@ -60,7 +60,9 @@ class Checker:
 
     def check(self, side: Side, kernel: Artifact, base: Record | None, profiles: bool = True) -> Record:
         """Check ``kernel`` on every workload; raises ``Failed``. ``base`` is None when this is the base itself."""
-        layouts = [arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice) for workload in self._task.workloads]
+        layouts = [
+            arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice) for workload in self._task.workloads
+        ]
         self._bench.provide(max(layout.end for layout in layouts))
         bent = PROFILES if profiles else ()
         cases: list[tuple[Layout, Profile]] = [(layout, profile) for layout in layouts for profile in ("normal", *bent)]
@@ -154,7 +156,9 @@ class Checker:
             finite = want.isfinite()
             error = float(torch.where(finite, (want - rough).abs(), 0.0).max())
             growth = _scale(want) / max(_scale(usual), 1e-300)
-            ease[buffer.name] = ROUNDING * error + self._task.spec.tolerance_of(buffer.name).atol * max(growth - 1.0, 0.0)
+            ease[buffer.name] = ROUNDING * error + self._task.spec.tolerance_of(buffer.name).atol * max(
+                growth - 1.0, 0.0
+            )
         return ease
 
 

@@ -1,4 +1,4 @@
-"""The agent's end of its judge: starts the warm process, asks, and takes it down with everything it started. Trusted."""
+"""The agent's end of its judge: starts the warm process, asks, takes it down with all it started. Trusted."""
 
 import contextlib
 import os

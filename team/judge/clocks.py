@@ -1,82 +1,138 @@
 """Three clocks for one sample, and what it means when they disagree. Trusted; the claimed time is not.
 
 The runner's clock is precise but only a claim. The judge's wall clock and the CPU time that the kernel charged to all
-threads of the runner cannot be forged from inside it. Both carry the cost of one exchange, which is measured with empty
-requests. Disturbances by other processes lengthen the wall time but not the CPU time, and never shorten either, so a
-claim is judged by its median wall excess and by its total CPU excess.
+threads of the runner cannot be forged from inside it. Both carry the cost of one exchange, which depends on the machine
+and its load; exchanges that launch nothing, and the base's own samples taken in turn, are the control. What a candidate
+claims too little shows as excess over that. A process that other programs keep from the core claims more than it burns:
+such samples say nothing about honesty, and are repeated while the machine allows.
 """
 
 import statistics
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
 
 from protocol.policy import Policy
 from team.judge.runner.process import Sample
 
-SLACK_NS = 15_000.0  # an exchange's own scatter: wake-up of two processes, one context switch (measured: see tests)
-MIN_SAMPLES = 8  # samples of one workload before its median wall excess is believed
+PREEMPTED = 0.02  # share of a claimed time without CPU time that marks a sample as disturbed
+ALARM = 6.0  # standard errors beyond the permitted disagreement: honest kernels must never raise an alarm
+SCATTER_NS = 10_000.0  # least scatter of one exchange's cost: a wake-up and a context switch or two
+DISTURBED_NS = 200_000.0  # scatter of the base's wall excess beyond which the wall clock tells nothing
+MIN_SAMPLES = 8  # samples of one side before its excess is judged
+_NORMAL_MAD = 1.4826  # standard deviation of a normal in units of its median absolute deviation
 
 
 @dataclass(frozen=True)
-class Idle:
-    """Cost of an exchange that launches nothing (nanoseconds)."""
+class _Reading:
+    workload: str
+    claimed: float
+    wall: float
+    cpu: float
 
-    wall_ns: float
-    cpu_ns: float
-
-    @classmethod
-    def of(cls, samples: list[Sample]) -> "Idle":
-        """The median of some empty exchanges."""
-        return cls(
-            statistics.median(sample.wall_ns - sample.claimed_ns for sample in samples),
-            statistics.median(sample.cpu_ns - sample.claimed_ns for sample in samples),
-        )
-
-
-@dataclass
-class _Series:
-    claimed: list[float] = field(default_factory=list)
-    wall_excess: list[float] = field(default_factory=list)
-    cpu_excess: list[float] = field(default_factory=list)
+    @property
+    def calm(self) -> bool:
+        """Whether the process was running all the time that it claims."""
+        return self.cpu >= -PREEMPTED * self.claimed
 
 
 class ClockAudit:
-    """Collects the samples of one side; says whether its claims can be believed."""
+    """Collects the samples of one side."""
 
-    def __init__(self, policy: Policy, cores: int) -> None:
-        self._policy = policy
+    def __init__(self, cores: int) -> None:
         self._cores = cores
-        self._series: dict[str, _Series] = defaultdict(_Series)
+        self._readings: list[_Reading] = []
+        self.idle: list[_Reading] = []
 
-    def add(self, workload: str, sample: Sample, idle: Idle) -> bool:
-        """Record one sample; False when it looks disturbed, and should be taken again."""
-        wall = sample.wall_ns - idle.wall_ns - sample.claimed_ns
-        cpu = sample.cpu_ns - idle.cpu_ns - sample.claimed_ns * self._cores
-        series = self._series[workload]
-        series.claimed.append(sample.claimed_ns)
-        series.wall_excess.append(wall)
-        series.cpu_excess.append(max(cpu, 0.0))
-        return wall <= 10 * SLACK_NS + sample.claimed_ns
+    def add_idle(self, sample: Sample) -> None:
+        """Record an exchange that launched nothing, under the conditions of the timed ones."""
+        self.idle.append(self._reading("", sample))
 
-    def complaint(self, workload: str) -> str:
-        """One clause about a claim that the judge's clocks contradict, or an empty string."""
-        series = self._series[workload]
-        share = self._policy.clock_disagreement
-        claimed, count = sum(series.claimed), len(series.claimed)
-        burnt = sum(series.cpu_excess)
-        if burnt > share * claimed * self._cores + count * SLACK_NS:
-            return (
-                f"{count} samples claimed {claimed / 1e6:.3f} ms in all, but the process burnt "
-                f"{burnt / 1e6:.3f} ms of CPU time beyond that"
-            )
-        if count < MIN_SAMPLES:
-            return ""
-        typical, excess = statistics.median(series.claimed), statistics.median(series.wall_excess)
-        if excess > share * typical + 2 * SLACK_NS:
-            return (
-                f"a sample claims {typical / 1e3:.1f} us, but the judge's clock saw {(typical + excess) / 1e3:.1f} us"
-            )
+    def add(self, workload: str, sample: Sample) -> bool:
+        """Record one sample; False when the process was not running for part of it, so that it should be repeated."""
+        reading = self._reading(workload, sample)
+        self._readings.append(reading)
+        return self._cores > 1 or reading.calm
+
+    def _reading(self, workload: str, sample: Sample) -> _Reading:
+        wall = sample.wall_ns - sample.claimed_ns
+        cpu = sample.cpu_ns - sample.claimed_ns * self._cores
+        return _Reading(workload, sample.claimed_ns, wall, cpu)
+
+    def of(self, workloads: Iterable[str]) -> list[_Reading]:
+        """The readings on some workloads."""
+        wanted = set(workloads)
+        return [reading for reading in self._readings if reading.workload in wanted]
+
+
+def complaint(base: ClockAudit, candidate: ClockAudit, workloads: list[str], policy: Policy) -> tuple[str, str]:
+    """Workload and clause when the candidate's claims cannot be believed; empty when they can.
+
+    Asked of each workload alone and, since a small lie on each adds up, of all together.
+    """
+    scatter = _scatter(base, workloads)
+    groups = [[name] for name in workloads] + ([workloads] if len(workloads) > 1 else [])
+    for group in groups:
+        ours, theirs = base.of(group), candidate.of(group)
+        if min(len(ours), len(theirs)) < MIN_SAMPLES:
+            continue
+        clause = _overspent(base.idle, ours, theirs, scatter[0], policy) or _overslept(ours, theirs, scatter[1], policy)
+        if clause:
+            return group[0] if len(group) == 1 else "", clause
+    return "", ""
+
+
+def _scatter(base: ClockAudit, workloads: list[str]) -> tuple[float, float]:
+    """Standard deviations of the base's CPU and wall excess within a workload, robustly (nanoseconds)."""
+    cpu: list[float] = []
+    wall: list[float] = []
+    for name in workloads:
+        readings = base.of([name])
+        calm = [reading.cpu for reading in readings if reading.calm]
+        if calm:
+            cpu += _distances(calm)
+        if readings:
+            wall += _distances([reading.wall for reading in readings])
+    cpu += _distances([reading.cpu for reading in base.idle])
+    sizes = [_NORMAL_MAD * statistics.median(values) if values else 0.0 for values in (cpu, wall)]
+    return max(sizes[0], SCATTER_NS), max(sizes[1], SCATTER_NS)
+
+
+def _distances(values: list[float]) -> list[float]:
+    centre = statistics.median(values) if values else 0.0
+    return [abs(value - centre) for value in values]
+
+
+def _overspent(
+    idle: list[_Reading], ours: list[_Reading], theirs: list[_Reading], scatter: float, policy: Policy
+) -> str:
+    """CPU time is never charged for somebody else's work, so means are compared: even a rare lie counts."""
+    calm = [reading.cpu for reading in ours if reading.calm]
+    honest = max((statistics.median(values) for values in (calm, [one.cpu for one in idle]) if values), default=0.0)
+    claimed = sum(reading.claimed for reading in theirs)
+    excess = sum(max(reading.cpu - honest, -scatter) for reading in theirs)
+    if excess <= policy.clock_disagreement * claimed + ALARM * scatter * sqrt(2.0 * len(theirs)):
         return ""
+    return (
+        f"{len(theirs)} samples claim {claimed / 1e6:.3f} ms in all, "
+        f"but the process burnt {excess / 1e6:.3f} ms of CPU time beyond that"
+    )
+
+
+def _overslept(ours: list[_Reading], theirs: list[_Reading], scatter: float, policy: Policy) -> str:
+    """Disturbances stretch wall time, never shorten it: lower quartiles are compared, and only on a quiet machine."""
+    if scatter > DISTURBED_NS:
+        return ""
+    typical = statistics.median(reading.claimed for reading in theirs)
+    excess = _lower_quartile(theirs) - _lower_quartile(ours)
+    error = 1.3626 * scatter * sqrt(1.0 / len(ours) + 1.0 / len(theirs))  # of a difference of two normal quartiles
+    if excess <= policy.clock_disagreement * typical + ALARM * error:
+        return ""
+    return f"a sample claims {typical / 1e3:.1f} us, but the judge's clock saw {(typical + excess) / 1e3:.1f} us"
+
+
+def _lower_quartile(readings: list[_Reading]) -> float:
+    return statistics.quantiles((reading.wall for reading in readings), n=4)[0]
 
 
 def below_floor(model: dict[str, float], peaks: dict[str, float], dtype: str, margin: float, ns: float) -> str:

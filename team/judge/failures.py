@@ -5,7 +5,6 @@ from typing import Literal
 from protocol.messages import Outcome
 from team.errors import UserError
 
-
 Side = Literal["base", "candidate"]
 
 

@@ -125,9 +125,7 @@ class Judge:
             evidence.candidate = self._shop.kernel(task, candidate, "candidate")
         return evidence.base, evidence.candidate
 
-    def _admitted(
-        self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool
-    ) -> Contest:
+    def _admitted(self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool) -> Contest:
         """Check both sides (the base once per artifact) and set up their contest."""
         with evidence.charged("check"):
             record = self._base_record(task, base)

@@ -1,9 +1,9 @@
 """The timing loop: two runners in turn on the same inputs, restarted every few pairs. Trusted.
 
 One sample: the judge copies fresh private inputs into the slots of one side, poisons its outputs, resumes that side's
-runner for one request, stops it, and does the same with the other side. Then it checks every launch of both. So a launch
-that did no work, or finished late, is wrong rather than fast. Which side goes first, where the slots lie, which arena is
-whose and the order of the workloads are all drawn anew.
+runner for one request, stops it, and does the same with the other side. Then it checks every launch of both. So a
+launch that did no work, or finished late, is wrong rather than fast. Which side goes first, where the slots lie, which
+arena is whose and the order of the workloads are all drawn anew.
 
 Regime: inputs are freshly written by the judge's core, as by a producer just before; the same for both sides.
 """
@@ -15,13 +15,13 @@ from math import ceil
 from protocol.messages import Outcome, Pair, Restart
 from protocol.policy import Policy
 from team.judge.arena import Layout, Lease, arrange, slot_size
-from team.judge.bench import Bench, Stand, random_sides
+from team.judge.bench import IDLE_SET, Bench, Stand, random_sides
 from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
-from team.judge.clocks import ClockAudit, Idle, below_floor
+from team.judge.clocks import ClockAudit, below_floor, complaint
 from team.judge.failures import Failed
 from team.judge.inputs import InputSource, shaped
-from team.judge.runner.process import Sample
+from team.judge.runner.process import START_S, Sample
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 
@@ -30,6 +30,8 @@ MAX_LAUNCHES = 4096
 MAX_ARENA = 512 << 20  # bytes
 HEADROOM = 2  # slots reserved beyond what the first idea of the speed asks for
 MAX_GROWTHS = 3
+SPARE = 4  # disturbed pairs that may be repeated in any case,
+REPEATED = 0.25  # and the share beyond; a machine that is never calm must not double the time
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Tally:
     """What a contest used up, for the record: kernel nanoseconds and disturbed pairs thrown away."""
 
     kernel_ns: float = 0.0
+    pairs: int = 0
     discarded: int = 0
 
 
@@ -77,16 +80,15 @@ class Contest:
         return self._restart(pairs)
 
     def complaint(self) -> tuple[str, str]:
-        """The first workload, and the clause, on which the candidate's clock cannot be believed."""
-        for workload in self.workloads:
-            clause = self.audits["candidate"].complaint(workload.name) if self.audits else ""
-            if clause:
-                return workload.name, clause
-        return "", ""
+        """The workload, and the clause, on which the candidate's clock cannot be believed; empty when it can."""
+        if not self.audits:
+            return "", ""
+        names = [workload.name for workload in self.workloads]
+        return complaint(self.audits["base"], self.audits["candidate"], names, self.policy)
 
     def _restart(self, pairs: int) -> Restart:
         for side in ("base", "candidate"):
-            self.audits.setdefault(side, ClockAudit(self.policy, len(self.bench.device.kernel_cores)))
+            self.audits.setdefault(side, ClockAudit(len(self.bench.device.kernel_cores)))
         needed = max(slot_size(self.task, one) * (self._slots(one) + HEADROOM) for one in self.workloads)
         capacity = self.bench.provide(min(needed, MAX_ARENA))
         first, second = random_sides(self.source.dice)
@@ -95,29 +97,34 @@ class Contest:
             self.bench.stand("base", self.task, self.base, first) as base,
             self.bench.stand("candidate", self.task, self.candidate, second) as candidate,
         ):
-            idle = _cheaper(base.idle(), candidate.idle())
-            return Restart(pairs={one.name: self._block(base, candidate, one, pairs, idle, capacity) for one in order})
+            return Restart(pairs={one.name: self._block(base, candidate, one, pairs, capacity) for one in order})
 
     def _slots(self, workload: Workload) -> int:
         return self.launches[workload.name] + self.extra
 
-    def _block(
-        self, base: Stand, candidate: Stand, workload: Workload, pairs: int, idle: Idle, capacity: int
-    ) -> tuple[Pair, ...]:
+    def _block(self, base: Stand, candidate: Stand, workload: Workload, pairs: int, capacity: int) -> tuple[Pair, ...]:
         """Warm up, make the samples long enough, then measure; disturbed pairs are taken again, within bounds."""
         base.workload = candidate.workload = workload.name
         lane = self._settle(base, candidate, workload, capacity)
+        self._idle(base, candidate, lane)
         measured: list[Pair] = []
-        spare = pairs
         while len(measured) < pairs:
-            pair, calm = self._pair(base, candidate, lane, idle)
-            if calm or spare == 0:
+            pair, calm = self._pair(base, candidate, lane)
+            if calm or self.tally.discarded > SPARE + REPEATED * self.tally.pairs:
                 measured.append(pair)
+                self.tally.pairs += 1
             else:
-                spare -= 1
                 self.tally.discarded += 1
         self._refuse_impossible(workload, measured)
         return tuple(measured)
+
+    def _idle(self, base: Stand, candidate: Stand, lane: Lane) -> None:
+        """What an exchange costs that launches nothing, just after the slots were filled as for a sample."""
+        inputs = self.source.timed(lane.workload, lane.layout.launches)
+        for stand, lease in ((base, lane.base), (candidate, lane.candidate)):
+            lease.fill(inputs)
+            lease.poison(self.source.generator)
+            self.audits[stand.side].add_idle(stand.go(IDLE_SET, START_S))
 
     def _settle(self, base: Stand, candidate: Stand, workload: Workload, capacity: int) -> Lane:
         """Warm both sides up with checked launches; add launches until the faster side's sample is long enough."""
@@ -141,10 +148,10 @@ class Contest:
         """Launches of one side: the planted extra is the base's alone."""
         return layout.launches - (self.extra if stand.side == "candidate" else 0)
 
-    def _pair(self, base: Stand, candidate: Stand, lane: Lane, idle: Idle) -> tuple[Pair, bool]:
-        """One pair, and whether neither side's clocks show a disturbance."""
+    def _pair(self, base: Stand, candidate: Stand, lane: Lane) -> tuple[Pair, bool]:
+        """One pair, and whether both sides ran undisturbed."""
         samples = self._turns(base, candidate, lane)
-        calm = [self.audits[side].add(lane.workload.name, sample, idle) for side, sample in samples.items()]
+        calm = [self.audits[side].add(lane.workload.name, sample) for side, sample in samples.items()]
         launches = self.launches[lane.workload.name]
         pair = Pair(
             candidate_first=next(iter(samples)) == "candidate",
@@ -190,8 +197,3 @@ def first_launches(policy: Policy, task: Task, *records: Record) -> dict[str, in
         fits = max(1, MAX_ARENA // slot_size(task, workload))
         result[workload.name] = max(1, min(MAX_LAUNCHES, fits, ceil(policy.sample_ns / max(fastest, 1.0))))
     return result
-
-
-def _cheaper(one: Idle, other: Idle) -> Idle:
-    """The smaller of two idle costs, so that a side cannot buy itself room by idling slowly."""
-    return Idle(min(one.wall_ns, other.wall_ns), min(one.cpu_ns, other.cpu_ns))

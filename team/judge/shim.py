@@ -1,7 +1,7 @@
 """A tiny C++ loop per signature, so that neither Python nor an argument unpacker stands inside the measurement.
 
-Trusted: generated here from a parsed ``Signature`` and compiled by the judge. The loop takes the address of ``solve`` and
-a table of 64-bit words, one row per launch: an address for a pointer, raw bits for a scalar.
+Trusted: generated here from a parsed ``Signature`` and compiled by the judge. The loop takes the address of ``solve``
+and a table of 64-bit words, one row per launch: an address for a pointer, raw bits for a scalar.
 """
 
 import struct
@@ -34,7 +34,11 @@ def _source(signature: Signature) -> str:
     return f"""\
 #include <cstdint>
 #include <cstring>
-template <class T> static inline T bits(uint64_t word) {{ T value; std::memcpy(&value, &word, sizeof value); return value; }}
+template <class T> static inline T bits(uint64_t word) {{
+    T value;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}}
 extern "C" void {LOOP}(void* entry, const uint64_t* row, uint64_t launches) {{
     auto solve = reinterpret_cast<void (*)({", ".join(types)})>(entry);
     for (uint64_t i = 0; i < launches; i++, row += {len(types)}) solve({", ".join(arguments)});

@@ -35,8 +35,7 @@ def refuse_other_edits(spec: TaskSpec, task_folder: Path, tree: Path, side: Side
             continue
         if theirs.is_symlink() or not theirs.is_file() or theirs.read_bytes() != path.read_bytes():
             raise Failed(
-                side,
-                Outcome.TAMPERED, f"'{name}' differs from the task's own copy and is not among the editable files"
+                side, Outcome.TAMPERED, f"'{name}' differs from the task's own copy and is not among the editable files"
             )
 
 

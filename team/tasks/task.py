@@ -183,7 +183,7 @@ class Task:
         try:
             with torch.no_grad():
                 return function(**arguments)
-        except Exception as error:  # noqa: BLE001 - human-owned code may raise anything; the user must read which and why
+        except Exception as error:  # human-owned code may raise anything
             raise UserError(
                 f"{name} in {self.folder / self.spec.reference} raised {type(error).__name__}: {error}.",
                 "Correct it; it must accept the arguments of solve by name.",
@@ -226,7 +226,7 @@ def _module(path: Path) -> ModuleType:
         exec(code, module.__dict__)
     except FileNotFoundError:
         raise UserError(f"There is no reference module at {path}.", "Correct 'reference' in task.toml.") from None
-    except Exception as error:  # noqa: BLE001 - human-owned code may raise anything while it loads
+    except Exception as error:  # human-owned code may raise anything while it loads
         raise UserError(
             f"The reference module {path} does not load: {type(error).__name__}: {error}.", "Correct it."
         ) from error
