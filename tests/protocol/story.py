@@ -146,9 +146,7 @@ class Story:
         self.say(agent, ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="perf")))
 
     def prepare(self, ident: str) -> None:
-        prepared = ev.LandingPrepared(
-            experiment=ident, candidate=f"m-{ident}", main=self.state.main, how="cherry-pick"
-        )
+        prepared = ev.LandingPrepared(experiment=ident, candidate=f"m-{ident}", main=self.state.main, how="cherry-pick")
         self.say("", prepared)
 
     def land(self, ident: str, by: str) -> None:
