@@ -155,7 +155,7 @@ class ExperimentReported(Body):
     parameters: dict[str, Parameter]
     screened: tuple[tuple[dict[str, Parameter], float | None], ...]
     measurement: Measurement
-    lines: tuple[int, int] = Field((0, 0), description="added and removed lines of the commit")
+    lines: tuple[int, int] = Field(default=(0, 0), description="added and removed lines of the commit")
 
 
 class ExperimentJudged(Body):

@@ -16,16 +16,19 @@ from pydantic import TypeAdapter
 
 from protocol.events import AnyBody, Member
 from protocol.messages import Briefing, Duty, Noise, Plan, Rest, Stop
+from protocol.policy import Policy
 from roles.minds.registry import make_mind
 from team.devices import open_device
 from team.duties import PERFORM, Desk
-from team.judge.client import Judge, JudgeDied
+from team.judge.client import Judge
+from team.judge.failures import JudgeDied
 from team.runs import Run
 from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
 _DUTY: TypeAdapter[Duty] = TypeAdapter(Duty)
 _JUDGE_TRIES = 3
+ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": 0, "num_cpus": 1}
 
 
 class Line:
@@ -67,7 +70,6 @@ class Line:
         return ray.get(self._coordinator.report.remote(self._member.name, body.model_dump(mode="json")))
 
 
-@ray.remote(max_restarts=-1, max_task_retries=0)
 class Agent:
     """One member of the team."""
 
@@ -122,11 +124,15 @@ class Agent:
             trusted=self._run.trusted,
             snapshots=self._run.scratch(self._member.name) / "snapshots",
             editable=tuple(self._options["editable"]),
+            weights=self._options["weights"],
+            policy=Policy.model_validate(self._options["policy"]),
             lead=self._line,
         )
 
     def _judge(self) -> Judge:
-        return Judge(self._device, self._run.scratch(self._member.name))
+        judge = Judge(self._device, self._run.scratch(self._member.name))
+        judge.start()
+        return judge
 
 
 def _log_to(path: Path) -> None:

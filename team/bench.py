@@ -106,10 +106,8 @@ def _decided(spec: TaskSpec, measured: Measurement, noise: Noise, device: str) -
 
 
 def _calibrated(judge_process: Judge, trusted: Path, base: Path) -> tuple[Noise, Measurement]:
-    found = judge_process.calibrate(Calibrate(task=str(trusted), base=str(base)))
-    if found.noise is None:
-        raise UserError(f"The base is not fit to compare with: {found.null.detail}.", "Mend it first.")
-    return found.noise, found.null
+    noise, measured, _ = judge_process.calibrate(Calibrate(task=str(trusted), base=str(base)))
+    return noise, measured
 
 
 @contextmanager
@@ -126,7 +124,8 @@ def _trees(a: str, b: str, task: Path, run: Path | None, scratch: Path) -> tuple
         found = find_run(run)
         hub = Hub.open(found.folder)
         names = {"base": hub.baseline, "result": hub.main}
-        return found.trusted, *(hub.export(names.get(name, name), scratch) for name in (a, b))
+        first, second = (hub.export(names.get(name, name), scratch) for name in (a, b))
+        return found.trusted, first, second
     if Path(a).is_dir() and Path(b).is_dir():
         return Path(a).resolve(), Path(a).resolve(), Path(b).resolve()
     origin = inspect(task, ("task.toml",))

@@ -17,14 +17,14 @@ class MemberSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     role: Role = Field(description="explorer or exploiter")
-    mind: str = Field("catalog", description="which mind thinks for it")
+    mind: str = Field(default="catalog", description="which mind thinks for it")
 
 
 class CampaignFile(BaseModel):
     """``campaign.toml``: an optional file that says more than the flags do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    agents: tuple[MemberSpec, ...] = Field((), description="default: one explorer and one exploiter")
+    agents: tuple[MemberSpec, ...] = Field(default=(), description="default: one explorer and one exploiter")
     policy: dict[str, object] = Field(default_factory=dict, description="overrides of the law's numbers, by name")
 
 

@@ -106,8 +106,8 @@ def stop(campaign: RunArgument = None) -> None:
 @app.command()
 def status(campaign: RunArgument = None, as_json: AsJson = False) -> None:
     """Where a campaign stands; works while it runs and after it died."""
-    from team.report.status import render_status
     from team.report.status import status as status_of
+    from team.report.status_view import render_status
     from team.runs import find_run
 
     found = status_of(find_run(campaign).folder)
@@ -120,14 +120,14 @@ def status(campaign: RunArgument = None, as_json: AsJson = False) -> None:
 @app.command()
 def log(campaign: RunArgument = None, as_json: AsJson = False) -> None:
     """Every experiment, with its numbers and its reason."""
-    from team.report.log import log_rows, render_log
+    from team.report.log import log_rows, log_table
     from team.runs import find_run
 
     rows = log_rows(find_run(campaign).folder)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
     else:
-        _print(render_log(rows))
+        _print(log_table(rows))
 
 
 @app.command()

@@ -3,7 +3,7 @@
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import exp
 from pathlib import Path
@@ -53,23 +53,20 @@ def start(scope: Scope, yes: bool, address: str | None) -> int:
 
 def go(run: Run, address: str | None, resume: bool) -> int:
     """Run a prepared campaign under this terminal."""
-    with _interruptible(run) as stopped:
-        state = conduct(run, address, resume, _watcher(run))
+    stopped = threading.Event()
+
+    def watch(over: threading.Event) -> None:
+        with _interruptible(run, stopped):  # from here on: Ray has installed its own handlers by now
+            follow(run.folder, out.print, lambda _: over.is_set(), out)
+
+    state = conduct(run, address, resume, watch)
     sum_up(run, state)
     return 130 if stopped.is_set() else 0
 
 
-def _watcher(run: Run) -> Callable[[threading.Event], None]:
-    def watch(over: threading.Event) -> None:
-        follow(run.folder, out, over.is_set)
-
-    return watch
-
-
 @contextmanager
-def _interruptible(run: Run) -> Iterator[threading.Event]:
+def _interruptible(run: Run, asked: threading.Event) -> Iterator[None]:
     """Ctrl-C once drains; twice ends at once. The ledger is valid either way."""
-    asked = threading.Event()
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
         if asked.is_set():
@@ -81,7 +78,7 @@ def _interruptible(run: Run) -> Iterator[threading.Event]:
     before = signal.signal(signal.SIGINT, on_interrupt)
     terminated = signal.signal(signal.SIGTERM, on_interrupt)
     try:
-        yield asked
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
         signal.signal(signal.SIGTERM, terminated)
@@ -129,4 +126,4 @@ def watch_elsewhere(run: Run) -> None:
     from contextlib import suppress
 
     with suppress(KeyboardInterrupt):
-        follow(run.folder, out, lambda: bool(state_of(run).finished))
+        follow(run.folder, out.print, lambda state: bool(state.finished), out)

@@ -11,8 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import ray
-
 from protocol.briefing import briefing_of
 from protocol.events import body_from
 from protocol.ledger import Ledger
@@ -23,11 +21,11 @@ from team.runs import Run
 from team.workspace.hub import Hub
 
 NAME = "coordinator"
+ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": -1, "num_cpus": 0, "max_concurrency": 64}
 _TICK_SECONDS = 0.2
 _LOCK_SECONDS = 60.0
 
 
-@ray.remote(max_restarts=-1, max_task_retries=-1, num_cpus=0, max_concurrency=64)
 class Coordinator:
     """What agents and the driver may call. Messages travel as plain dicts, as they stand in the ledger."""
 

@@ -14,6 +14,7 @@ from protocol import events as ev
 from protocol.messages import (
     Baseline,
     Briefing,
+    Decision,
     Experiment,
     Measurement,
     Noise,
@@ -27,9 +28,12 @@ from protocol.messages import (
     Variant,
     VerifyLanding,
 )
+from protocol.policy import Policy
+from protocol.sequential import estimate
 from roles.minds.mind import Mind, NothingToPropose
 from team.coordination import MAX_REFUSALS
 from team.devices.device import Device
+from team.errors import UserError
 from team.evidence.profile import profile
 from team.judge.client import Judge
 from team.judge.request import Calibrate, Compare, Screen
@@ -69,6 +73,8 @@ class Desk:
     trusted: Path
     snapshots: Path
     editable: tuple[str, ...]
+    weights: dict[str, float]
+    policy: Policy
     lead: Lead
 
     def snapshot(self, commit: str) -> str:
@@ -88,18 +94,20 @@ class Desk:
 
 def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.BaselineRefused:
     """Build, check and calibrate the kernel as it stands."""
-    found = desk.judge.calibrate(Calibrate(task=str(desk.trusted), base=desk.snapshot(duty.commit)))
-    if found.null.outcome is not Outcome.MEASURED or found.noise is None or found.planted is None:
-        return ev.BaselineRefused(duty=duty.id, why=found.null.detail)
+    try:
+        request = Calibrate(task=str(desk.trusted), base=desk.snapshot(duty.commit))
+        noise, measured, findings = desk.judge.calibrate(request)
+    except UserError as broken:
+        return ev.BaselineRefused(duty=duty.id, why=str(broken))
     return ev.BaselineMeasured(
         duty=duty.id,
         device=desk.device.id,
-        noise=found.noise,
-        baseline_ns=median_ns(found.null),
-        null_kept=found.null_kept,
-        planted_found=found.planted_found,
-        planted=found.planted,
-        measurement=found.null,
+        noise=noise,
+        baseline_ns=median_ns(measured),
+        null_kept=not findings["clean"],
+        planted_found=findings["found"],
+        planted=Decision.model_validate(findings["planted"]).overall,
+        measurement=measured,
     )
 
 
@@ -138,6 +146,7 @@ def perform_profile(desk: Desk, duty: Profile) -> ev.ProfileReported:
 def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | ev.NothingProposed:
     """One change: proposed, committed, admitted, raced over its variants, and the champion measured."""
     desk.worktree.reset(duty.base)
+    why = ""
     for _ in range(MAX_REFUSALS):
         briefing = _briefing(desk, duty.base)
         try:
@@ -164,7 +173,12 @@ def _run(
     desk.worktree.reset(commit)
     measured = failed if failed is not None else desk.compare(duty.base, commit)
     return ev.ExperimentReported(
-        experiment=duty.id, commit=commit, parameters=parameters, screened=screened, measurement=measured
+        experiment=duty.id,
+        commit=commit,
+        parameters=parameters,
+        screened=screened,
+        measurement=measured,
+        lines=desk.hub.lines(duty.base, commit),
     )
 
 
@@ -180,12 +194,20 @@ def _screen(
     trees = tuple(desk.snapshot(commit) for commit in commits)
     base = desk.snapshot(duty.base)
     raced = desk.judge.screen(Screen(task=str(desk.trusted), base=base, candidates=trees))
-    gains = [screened.gain for screened in raced]
+    gains = [_raced_gain(desk, measured) for measured in raced]
     screened = tuple((v.parameters, g) for v, g in zip(proposal.variants, gains, strict=True))
     running = [index for index, gain in enumerate(gains) if gain is not None]
     if not running:
-        return 0, screened, raced[0].measurement
+        return 0, screened, raced[0]
     return max(running, key=lambda index: gains[index] or 0.0), screened, None
+
+
+def _raced_gain(desk: Desk, measured: Measurement) -> float | None:
+    """Log gain that the race saw, None when the variant did not run to its end."""
+    if measured.outcome is not Outcome.MEASURED:
+        return None
+    weights, policy = desk.weights, desk.policy
+    return estimate(measured.restarts, weights, None, policy, policy.total_error)[0].gain
 
 
 def _briefing(desk: Desk, base: str) -> Briefing:

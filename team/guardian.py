@@ -7,7 +7,9 @@ itself is killed, the kernel sends the driver SIGTERM, and the driver ends the c
 
 import ctypes
 import os
+import shutil
 import signal
+from pathlib import Path
 from types import FrameType
 
 import psutil
@@ -15,6 +17,7 @@ import psutil
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _GRACE_SECONDS = 5.0
+RAY_FOLDER = "kt-ray-"
 
 
 def guard() -> None:
@@ -45,6 +48,8 @@ def _watch(child: int) -> int:
     signal.signal(signal.SIGTERM, forward)
     _, status = os.waitpid(child, 0)
     clear()
+    for folder in Path("/tmp").glob(f"{RAY_FOLDER}{child}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 

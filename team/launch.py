@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from protocol.events import CampaignStarted, Member
 from protocol.ledger import Ledger
 from protocol.policy import Policy
 from protocol.state import CampaignState, fold
 from team.errors import UserError
+from team.guardian import RAY_FOLDER
 from team.runs import Run
 from team.tasks.spec import TaskSpec
 from team.workspace.hub import Hub
@@ -67,7 +68,7 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         campaign=scope.run.name,
         task=spec.name,
         operator=spec.operator or spec.name,
-        language={"cpu": "cpp", "cuda": "cuda"}[spec.device] if spec.contract == "solve" else "triton",
+        language=_language(spec),
         numerics=spec.numerics,
         task_path=hub.task,
         repository=str(hub.origin),
@@ -79,6 +80,12 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         members=scope.members,
         seed=scope.seed,
     )
+
+
+def _language(spec: TaskSpec) -> Literal["cpp", "cuda", "triton"]:
+    if spec.contract == "triton":
+        return "triton"
+    return "cpp" if spec.device == "cpu" else "cuda"
 
 
 def state_of(run: Run) -> CampaignState:
@@ -125,7 +132,7 @@ def _ray_folder(run: Run) -> Path:
     note = run.folder / "ray-folder"
     if note.is_file():
         shutil.rmtree(note.read_text(), ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix="kt-ray-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{RAY_FOLDER}{os.getpid()}-", dir="/tmp"))
     note.write_text(str(folder))
     return folder
 
@@ -148,20 +155,25 @@ class Campaign:
     def _start_coordinator(self) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        from team.coordinator import NAME, Coordinator
+        from team.coordinator import ACTOR_OPTIONS, NAME, Coordinator
 
         here = NodeAffinitySchedulingStrategy(node_id=self._ray.get_runtime_context().get_node_id(), soft=False)
-        options = {"name": NAME, "lifetime": "detached", "scheduling_strategy": here}
-        return Coordinator.options(**options).remote(str(self._run.folder))
+        options = {**ACTOR_OPTIONS, "name": NAME, "lifetime": "detached", "scheduling_strategy": here}
+        return self._ray.remote(**options)(Coordinator).remote(str(self._run.folder))
 
     def _start_agent(self, member: Member) -> Any:
-        from team.agent import Agent
+        from team.agent import ACTOR_OPTIONS, Agent
 
-        wants: dict[str, Any] = {"num_cpus": 1}
+        wants: dict[str, Any] = dict(ACTOR_OPTIONS)
         if member.device.startswith("GPU-"):
-            wants = {"num_cpus": 1, "num_gpus": 1}
-        options = {"editable": list(self._state.started.editable)}
-        return Agent.options(**wants).remote(
+            wants["num_gpus"] = 1
+        started = self._state.started
+        options = {
+            "editable": list(started.editable),
+            "weights": started.weights,
+            "policy": started.policy.model_dump(mode="json"),
+        }
+        return self._ray.remote(**wants)(Agent).remote(
             self._coordinator, member.model_dump(mode="json"), str(self._run.folder), options
         )
 

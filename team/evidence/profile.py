@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from protocol.messages import Position, ProfileReport
-from team.judge.build import compiler_flags
+from team.judge.build import kernel_flags
 from team.tasks.spec import read_spec
 
 _REMARK = re.compile(r":(\d+):\d+: (optimized|missed): (.*)$")
@@ -18,7 +18,7 @@ def profile(trusted: Path, tree: Path, commit: str) -> ProfileReport:
     spec = read_spec(trusted)
     with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
         command = [
-            "g++", *compiler_flags(spec), "-fopt-info-vec-optimized", "-fopt-info-vec-missed",
+            "g++", *kernel_flags(spec.numerics, spec.build.flags), "-fopt-info-vec-optimized", "-fopt-info-vec-missed",
             str(tree / spec.source), "-o", f"{scratch}/kernel.so",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)

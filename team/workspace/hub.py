@@ -192,6 +192,12 @@ class Hub:
         """The change as a unified patch."""
         return self.git.run("diff", "--no-color", "--no-ext-diff", base, commit).decode(errors="replace")
 
+    def lines(self, base: str, commit: str) -> tuple[int, int]:
+        """Added and removed lines of text between two commits."""
+        rows = [row.split("\t")[:2] for row in self.git.text("diff", "--numstat", base, commit).splitlines()]
+        counted = [(int(added), int(removed)) for added, removed in rows if added.isdigit()]
+        return sum(added for added, _ in counted), sum(removed for _, removed in counted)
+
     def log(self, commit: str, since: str = "", limit: int = 1000) -> list[Entry]:
         """First-parent history of ``commit``, newest first, without what ``since`` contains."""
         return log(self.git, commit, since, limit)
