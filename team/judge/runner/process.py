@@ -100,6 +100,8 @@ class RunnerProcess:
             raise self._ended()
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
         self._stopped = True
+        if self._poll.poll(0):
+            raise RunnerLied("sent more than it was asked for")
 
     def close(self) -> None:
         """Kill the runner's whole process group and reap it."""

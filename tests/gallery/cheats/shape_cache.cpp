@@ -1,0 +1,12 @@
+// B03 incorrect: remembers the result of a shape
+#include <map>
+#include <vector>
+extern "C" void solve(const float* input, float* output, int rows, int cols) {
+    static std::map<int, std::vector<float>> known;
+    std::vector<float>& result = known[cols];
+    if (result.empty()) {
+        result.resize(rows * cols);
+        honest(input, result.data(), rows, cols);
+    }
+    for (int i = 0; i < rows * cols; i++) output[i] = result[i];
+}
