@@ -3,6 +3,9 @@
 import os
 from collections.abc import Sequence
 
+from rich.table import Table
+from rich.text import Text
+
 from team.probes.finding import CLAUDE, EVERY, Finding
 from team.probes.gpu import gpus
 from team.probes.host import machine, packages, programs
@@ -25,3 +28,16 @@ def _key() -> Finding:
         return Finding("ANTHROPIC_API_KEY", True, "set", "", CLAUDE)
     remedy = "Set it for --mind anthropic; the built-in mind needs no key."
     return Finding("ANTHROPIC_API_KEY", False, "ANTHROPIC_API_KEY is not set.", remedy, CLAUDE)
+
+
+def render(findings: Sequence[Finding]) -> Table:
+    """What a person sees: what is there, what is not, and below that who misses it and the remedy."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        mark = Text("ok", "green") if finding.ok else Text("no", "red" if finding.wanted_for == EVERY else "yellow")
+        told = finding.what if finding.ok else f"{finding.what}\nFor {finding.wanted_for}: {finding.remedy}"
+        table.add_row(mark, Text(finding.name), Text(told))
+    return table

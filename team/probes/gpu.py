@@ -58,7 +58,7 @@ def _device(index: int) -> Finding:
     except pynvml.NVMLError as error:
         if (
             getattr(error, "value", None) != pynvml.NVML_ERROR_NOT_SUPPORTED
-        ):  # a MIG slice has no utilisation of its own
+        ):  # MIG
             raise
         busy = 0
     idle = busy < 5 and int(memory.free) > 0.9 * int(memory.total)
