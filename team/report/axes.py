@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 1120.0, 540.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 1000.0, 28.0, 440.0
+LEFT, RIGHT, TOP, BOTTOM = 50.0, 986.0, 28.0, 440.0
 FAILURES = 468.0
 NUMBERS = 504.0
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
@@ -38,7 +38,7 @@ def axes_for(main: Iterable[float], points: Iterable[float], last: int) -> Axes:
     """Axes that hold all of main's levels, the points above them, and the points that are not hopelessly below."""
     levels, tried = [0.0, *main], list(points)
     high = max(*levels, *(min(level, max(levels) + 1.0) for level in tried), 0.08)
-    floor = min(*levels, -0.35 * high - 0.05)
+    floor = min(*levels, -0.35 * high - 0.2)
     low = min([*levels, -0.04 * high, *(level for level in tried if level >= floor)])
     pad = 0.06 * (high - low)
     return Axes(low - pad, high + 1.6 * pad, max(1, last))

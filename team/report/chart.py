@@ -10,7 +10,7 @@ from team.report import axes as at
 from team.report import wording as w
 from team.report.axes import Axes
 from team.report.glyphs import colour_class, cross, glyph
-from team.report.labels import Box, Label, Wish, box_of, place
+from team.report.labels import Box, Label, Wish, leader_of, place
 from team.report.levels import commit_levels, experiment_level, main_speedup, main_steps
 from team.report.lines import idea_of, number_of
 from team.report.markup import Markup, el
@@ -19,6 +19,12 @@ from team.report.reading import Story, device_of
 _FRAME = Box(at.LEFT + 2.0, at.TOP - 18.0, at.RIGHT - 2.0, at.BOTTOM)
 _MOST_LABELS = 16
 _CROWDED = 80
+_END_NOTE = {
+    "measured": "main, measured",
+    "measured and landed": "main, estimated",
+    "landed": "main, by landings",
+    "baseline": "the baseline",
+}
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,6 @@ def _grid(chart: Chart) -> list[Markup]:
         drawn.append(el("text", str(number), x=axes.x(number), y=at.NUMBERS, class_="tick mid"))
     drawn.append(el("line", x1=at.LEFT, x2=at.RIGHT, y1=at.NUMBERS - 18.0, y2=at.NUMBERS - 18.0, class_="axis"))
     drawn.append(el("text", "experiment", x=(at.LEFT + at.RIGHT) / 2, y=at.NUMBERS + 24.0, class_="tick mid"))
-    drawn.append(el("text", "failed", x=at.LEFT - 9.0, y=at.FAILURES + 4.0, class_="tick end"))
     return drawn
 
 
@@ -165,7 +170,8 @@ def _failures(chart: Chart) -> list[Markup]:
     """What has no speedup: a cross for a failure, a dash for a lost one, a dot for one that runs."""
     drawn_already = {point.experiment.id for point in chart.points}
     rest = [e for e in chart.state.experiments.values() if e.number and e.id not in drawn_already]
-    return [_without_speedup(chart, experiment) for experiment in rest]
+    name = el("text", "failed", x=at.LEFT - 9.0, y=at.FAILURES + 4.0, class_="tick end")
+    return [*([name] if rest else []), *(_without_speedup(chart, experiment) for experiment in rest)]
 
 
 def _without_speedup(chart: Chart, experiment: ExperimentState) -> Markup:
@@ -187,8 +193,8 @@ def _wishes(chart: Chart) -> list[Wish]:
     for landed, (number, level) in zip(chart.state.landed, chart.steps[1:], strict=True):
         experiment = chart.state.experiments[landed.experiment]
         name = w.cut(experiment.plan.technique if experiment.plan else "", 28)
-        text = f"{name} {w.times(w.ratio(landed.gain.gain))}"
-        wishes.append(Wish(text, chart.axes.x(number), chart.axes.y(level), landed.gain.gain))
+        tail = f" {w.times(w.ratio(landed.gain.gain))}"
+        wishes.append(Wish(name, tail, chart.axes.x(number), chart.axes.y(level), landed.gain.gain))
     return wishes
 
 
@@ -215,12 +221,14 @@ def _step_boxes(axes: Axes, steps: Sequence[tuple[int, float]]) -> list[Box]:
 
 
 def _label(label: Label) -> Markup:
-    box = box_of(label)
-    far = box.bottom < label.wish.y - 12.0 or box.top > label.wish.y + 14.0
-    edge = box.right if label.anchor == "end" else box.left
-    line = el("path", d=f"M{edge:.1f} {label.y - 4:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}", class_="leader")
-    text = el("text", label.text, x=label.x, y=label.y, class_=f"label {label.anchor}")
-    return el("g", line if far else None, text)
+    tail = el("tspan", label.wish.tail, class_="quiet")
+    text = el("text", label.wish.text, tail, x=label.x, y=label.y, class_=f"label {label.anchor}")
+    leader = leader_of(label)
+    if leader is None:
+        return el("g", text)
+    edge = label.x + (3.0 if label.anchor == "end" else -3.0)
+    path = f"M{edge:.1f} {label.y - 4.0:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}"
+    return el("g", el("path", d=path, class_="leader"), text)
 
 
 # ---------------------------------------------------------------- main, measured
@@ -240,16 +248,17 @@ def _measured(chart: Chart) -> list[Markup]:
     return drawn
 
 
-def _end(chart: Chart) -> list[Markup]:
-    """Main's speedup at the right, with its interval."""
+def _end(chart: Chart) -> list[Markup | None]:
+    """Main's speedup at the right, with its interval where that is tall enough to be seen."""
     main, axes = main_speedup(chart.state), chart.axes
     x, y = at.RIGHT + 12.0, axes.y(main.estimate.gain)
-    ends = [axes.y(main.estimate.low), axes.y(main.estimate.high)]
-    bar = f"M{x - 4:.1f} {ends[0]:.1f}h8M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}M{x - 4:.1f} {ends[1]:.1f}h8"
-    text = w.times(w.ratio(main.estimate.gain))
+    low, high = axes.y(main.estimate.low), axes.y(main.estimate.high)
+    bar = f"M{x - 4:.1f} {low:.1f}h8M{x:.1f} {low:.1f}V{high:.1f}M{x - 4:.1f} {high:.1f}h8"
+    base = axes.y(0.0)
     return [
-        el("path", d=bar, class_="end-bar"),
+        el("path", d=bar, class_="end-bar") if low - high > 12.0 else None,
         el("circle", cx=x, cy=y, r=4.0, class_="end-dot"),
-        el("text", text, x=x + 13.0, y=y + 7.0, class_="end-value"),
-        el("text", f"main, {main.how}", x=x + 13.0, y=y + 23.0, class_="tick"),
+        el("text", w.times(w.ratio(main.estimate.gain)), x=x + 13.0, y=y + 7.0, class_="end-value"),
+        el("text", _END_NOTE[main.how], x=x + 13.0, y=y + 24.0, class_="tick"),
+        el("text", "baseline", x=x + 13.0, y=base + 4.0, class_="tick") if base - y > 44.0 else None,
     ]

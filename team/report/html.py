@@ -16,7 +16,7 @@ from team.report.reading import Story, coordinator_pid, read_started_story
 from team.report.status import Status, status_of
 from team.report.table import code
 
-_INTERVAL = "the interval is wrong on either side with a chance of at most "
+_FEW = 4
 
 
 def write_report(run_dir: Path, path: Path) -> Path:
@@ -67,26 +67,32 @@ def _head(state: CampaignState) -> Markup:
 
 
 def _header(state: CampaignState, status: Status, run_dir: Path) -> Markup:
-    figure, bounds = results.headline_speedup(state)
-    main = main_speedup(state)
-    where = f" on {w.short_device(main.device)}" if main.device else ""
-    sign = el("small", "\N{MULTIPLICATION SIGN}")
-    under = ["over the baseline, ", el("b", bounds), el("br"), f"{_HOW[main.how]}{where}"]
-    left = el("div", el("div", figure, sign, class_="figure"), el("p", under, class_="under"))
+    get = el("pre", circumstances.get_command(state, run_dir), class_="get") if state.landed else None
     return el(
         "header",
         el("div", f"Kernel Team \N{MIDDLE DOT} {state.started.campaign}", class_="over"),
         el("h1", state.started.task),
-        el("div", left, _facts(state, status), class_="hero"),
-        el("pre", circumstances.get_command(state, run_dir), class_="get"),
+        el("div", _figure(state), _facts(state, status), class_="hero"),
+        get,
     )
+
+
+def _figure(state: CampaignState) -> Markup:
+    """Main's speedup in large, and where it is known from."""
+    main = main_speedup(state)
+    figure, bounds = results.headline_speedup(state)
+    large = el("div", figure, el("small", "\N{MULTIPLICATION SIGN}"), class_="figure")
+    if main.how == "baseline":
+        return el("div", large, el("p", "Nothing has landed: main is the baseline.", class_="under"))
+    where = f" on {w.short_device(main.device)}" if main.device else ""
+    under = ["over the baseline, ", el("b", bounds), el("br"), f"{_HOW[main.how]}{where}"]
+    return el("div", large, el("p", under, class_="under"))
 
 
 _HOW = {
     "measured": "measured directly",
     "measured and landed": "measured, times what landed since",
     "landed": "product of the verified landings",
-    "baseline": "nothing has landed",
 }
 
 
@@ -105,12 +111,18 @@ def _facts(state: CampaignState, status: Status) -> Markup:
 
 
 def _devices(state: CampaignState) -> str:
-    """Devices by name, ``2 of NVIDIA H200`` or core sets with their processor."""
+    """How many of which name, and their ids while these are few."""
     ids: dict[str, list[str]] = {}
     for agent in state.agents.values():
-        ids.setdefault(agent.device.name if agent.device else "not seen yet", []).append(agent.member.device)
-    shown = (", ".join(dict.fromkeys(w.short_device(one) for one in found[:8])) for found in ids.values())
-    return "; ".join(f"{name} ({devices})" for name, devices in zip(ids, shown, strict=True))
+        known = ids.setdefault(agent.device.name if agent.device else "not seen yet", [])
+        known.append(w.short_device(agent.member.device))
+    return "; ".join(_counted(name, list(dict.fromkeys(found))) for name, found in ids.items())
+
+
+def _counted(name: str, found: list[str]) -> str:
+    if len(found) > _FEW:
+        return f"{len(found)} \N{MULTIPLICATION SIGN} {name}"
+    return f"{name} ({', '.join(found)})"
 
 
 def _date(seconds: float) -> str:
@@ -121,7 +133,7 @@ def _staircase(story: Story) -> Markup:
     error = w.percent(story.state.policy.total_error, 1)
     about = (
         "Every experiment at the speedup it would have given main, on a logarithmic scale; the line is main. "
-        f"Bars are intervals: {_INTERVAL}{error}."
+        f"Vertical bars are intervals; each of their ends is wrong with a chance of at most {error}."
     )
     return el("section", el("h2", "Staircase"), el("p", about), _legend(story.state), draw(story))
 

@@ -29,9 +29,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Wish:
-    """A label that wants to stand near a point; of two in conflict the heavier one is placed."""
+    """A label that wants to stand near a point; of two in conflict the heavier is placed. ``tail``: its quiet end."""
 
     text: str
+    tail: str
     x: float
     y: float
     weight: float
@@ -39,9 +40,8 @@ class Wish:
 
 @dataclass(frozen=True)
 class Label:
-    """A placed label: baseline of its text at (x, y); ``anchor`` as in SVG; the point that it names."""
+    """A placed label: baseline of its text at (x, y); ``anchor`` as in SVG; the wish that it fulfils."""
 
-    text: str
     x: float
     y: float
     anchor: str
@@ -53,27 +53,44 @@ def place(wishes: Iterable[Wish], obstacles: Sequence[Box], frame: Box, most: in
     taken = list(obstacles)
     placed: list[Label] = []
     for wish in sorted(wishes, key=lambda wish: -wish.weight)[:most]:
-        for label in _candidates(wish):
-            box = box_of(label)
-            if box.inside(frame) and not any(box.meets(other) for other in taken):
-                placed.append(label)
-                taken.append(box)
-                break
+        label = next((one for one in _candidates(wish) if _fits(one, taken, placed, frame)), None)
+        if label is not None:
+            placed.append(label)
+            taken.append(box_of(label))
     return placed
 
 
+def _fits(label: Label, taken: Sequence[Box], placed: Sequence[Label], frame: Box) -> bool:
+    """Inside the frame, on nothing, and its leader crosses no other label; nor is it on another's leader."""
+    box, leader = box_of(label), leader_of(label)
+    if not box.inside(frame) or any(box.meets(other) for other in taken):
+        return False
+    crossed = leader is not None and any(leader.meets(box_of(other)) for other in placed)
+    leaders = [leader_of(other) for other in placed]
+    return not crossed and not any(other is not None and box.meets(other) for other in leaders)
+
+
 def _candidates(wish: Wish) -> Iterable[Label]:
-    """Left above the point first, where a staircase leaves room, then further up, then to the right and below."""
-    for rise in (7.0, 22.0, 38.0, 56.0, 76.0, 100.0):
-        yield Label(wish.text, wish.x - 9.0, wish.y - rise, "end", wish)
-    for drop in (24.0, 40.0, 58.0, 80.0):
-        yield Label(wish.text, wish.x + 9.0, wish.y + drop, "start", wish)
-    for rise in (12.0, 30.0, 50.0, 75.0):
-        yield Label(wish.text, wish.x + 6.0, wish.y - rise, "start", wish)
+    """Left above the point, where a staircase leaves room; right below it; right above it; the nearest first."""
+    for far in (0.0, 15.0, 30.0, 46.0, 64.0, 84.0):
+        yield Label(wish.x - 9.0, wish.y - 7.0 - far, "end", wish)
+        yield Label(wish.x + 9.0, wish.y + 22.0 + far, "start", wish)
+        if far:
+            yield Label(wish.x + 5.0, wish.y - 7.0 - far, "start", wish)
 
 
 def box_of(label: Label) -> Box:
     """The area of a label, with a little air."""
-    width = CHARACTER * len(label.text) + 6.0
+    width = CHARACTER * (len(label.wish.text) + len(label.wish.tail)) + 6.0
     left = label.x - width + 3.0 if label.anchor == "end" else label.x - 3.0
     return Box(left, label.y - LINE + 2.0, left + width, label.y + 4.0)
+
+
+def leader_of(label: Label) -> Box | None:
+    """The area of the line from a label that is not beside its point to the point: straight up or down beside it."""
+    box, wish = box_of(label), label.wish
+    if box.top <= wish.y + 14.0 and box.bottom >= wish.y - 12.0:
+        return None
+    x = box.right - 2.0 if label.anchor == "end" else box.left + 2.0
+    top, bottom = (box.bottom, wish.y) if box.bottom < wish.y else (wish.y, box.top)
+    return Box(min(x, wish.x) - 1.0, top, max(x, wish.x) + 1.0, bottom)

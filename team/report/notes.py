@@ -46,7 +46,7 @@ def version_of(experiment: ExperimentState) -> int:
 
 def perf_log(state: CampaignState) -> str:
     """The append-only table, one row per verdict in the order they fell, and the staircase of main below it."""
-    done = sorted(state.judged, key=lambda e: (e.ended, e.number))
+    done = [state.experiments[ident] for ident in state.verdicts]
     rows = [_baseline_row(state), *(_log_row(experiment) for experiment in done)]
     last = max((experiment.number for experiment in done), default=0)
     stairs = "\n".join(ascii_staircase(main_steps(state), last))

@@ -51,8 +51,8 @@ def _workload_row(
         name,
         dims,
         f"{state.started.weights.get(name, 1.0):g}",
-        w.nanoseconds(baseline_ns) if baseline_ns else "-",
-        w.nanoseconds(baseline_ns / ratio) if baseline_ns and ratio else "-",
+        w.page_time(baseline_ns) if baseline_ns else "-",
+        w.page_time(baseline_ns / ratio) if baseline_ns and ratio else "-",
         w.span(estimate),
         _bar(estimate, top) if estimate else None,
     ]
@@ -83,7 +83,7 @@ def landings(story: Story) -> Markup:
     about = "Each kept commit was put on main's newest tree and measured again with fresh inputs and processes."
     refused = [e for e in story.state.judged if e.landing.startswith("refused")]
     rest = [el("li", f"#{e.number} {_name(e)}: {e.landing.removeprefix('refused: ')}") for e in refused]
-    kept = el("div", "Kept, but not landed:", el("ul", rest), class_="small") if rest else None
+    kept = el("div", "Kept, but not landed:", el("ul", rest), class_="small after") if rest else None
     return section("Landings", about, table(columns, rows, "Nothing has landed."), kept)
 
 
@@ -152,9 +152,8 @@ def _idea(experiment: ExperimentState) -> Child:
 
 
 def _landed_tag(experiment: ExperimentState) -> Child:
-    if experiment.landing == "landed":
-        return [" ", el("span", "landed", class_="tag plain")]
-    return None
+    word = "not landed" if experiment.landing.startswith("refused") else experiment.landing
+    return [" ", el("span", word, class_="tag plain")] if word else None
 
 
 def _figures(experiment: ExperimentState) -> Child:

@@ -58,7 +58,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
         "budget": _budget(state, elapsed_of(state, pid, now)),
         "speedup": _speedup(state),
         "target": start.policy.target_speedup if start else None,
-        "agents": [_agent(state, agent, pid is not None, now) for agent in state.agents.values()],
+        "agents": _agents(state, pid is not None, now),
         "experiments": _experiments(state),
         "verdicts": dict(Counter(e.verdict.value for e in state.judged if e.verdict is not None)),
         "landing": [_landing(state, landing) for landing in state.landings.values()],
@@ -115,9 +115,19 @@ def ratios(estimate: Estimate) -> Status:
     return {"speedup": w.ratio(estimate.gain), "low": low, "high": high, "gain": estimate.gain}
 
 
+def _agents(state: CampaignState, coordinated: bool, now: float) -> list[Status]:
+    judged = [state.experiments[ident] for ident in state.verdicts]
+    tried = Counter(e.agent for e in judged)
+    kept = Counter(e.agent for e in judged if e.verdict is not None and e.verdict.kept)
+    counts = {"experiments": tried, "kept": kept}
+    return [
+        _agent(state, agent, coordinated, now) | {key: count[name] for key, count in counts.items()}
+        for name, agent in state.agents.items()
+    ]
+
+
 def _agent(state: CampaignState, agent: AgentState, coordinated: bool, now: float) -> Status:
     duty = agent.open if agent.alive and coordinated else None
-    mine = [e for e in state.judged if e.agent == agent.member.name]
     return {
         "name": agent.member.name,
         "role": agent.member.role.value,
@@ -128,8 +138,6 @@ def _agent(state: CampaignState, agent: AgentState, coordinated: bool, now: floa
         "duty": duty.duty.kind if duty else "",
         "subject": _subject(state, agent) if duty else "",
         "duty_s": max(0.0, now - duty.since) if duty else 0.0,
-        "experiments": len(mine),
-        "kept": sum(1 for e in mine if e.verdict is not None and e.verdict.kept),
         "phase": phase_of(state.policy, agent.streaks).value,
         "owes": _owes(agent),
     }

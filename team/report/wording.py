@@ -51,7 +51,12 @@ def percent(fraction: float, digits: int = 2) -> str:
 def nanoseconds(value: float) -> str:
     """A time per launch with four significant digits and the unit that suits it."""
     size, unit = next((pair for pair in _NANO if value >= pair[0]), _NANO[-1])
-    return f"{value / size:.4g} {unit}"
+    return f"{value / size:#.4g}".removesuffix(".") + f" {unit}"
+
+
+def page_time(value: float) -> str:
+    """``nanoseconds`` for a page, with the real micro sign."""
+    return nanoseconds(value).replace("us", "\N{MICRO SIGN}s")
 
 
 def duration(seconds: float) -> str:

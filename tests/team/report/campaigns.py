@@ -1,4 +1,4 @@
-"""Synthetic campaigns, written through the real ledger: a script that appends events, and a simulation of a whole team."""
+"""Synthetic campaigns, written through the real ledger: a script that appends events, and a simulated team."""
 
 import hashlib
 import random
@@ -117,7 +117,7 @@ class Script:
 
     def measured(self, device: str, gain: float) -> Measurement:
         pair = Pair(candidate_first=False, base_ns=1e6, candidate_ns=1e6 * exp(-gain))
-        restart = Restart(pairs={name: (pair,) * 4 for name in WORKLOADS})
+        restart = Restart(pairs=dict.fromkeys(WORKLOADS, (pair,) * 4))
         checks = tuple(WorkloadCheck(workload=name, checks=6, worst=0.13) for name in WORKLOADS)
         return Measurement(
             outcome=Outcome.MEASURED, restarts=(restart,) * 4, checks=checks, base_build=BUILD, candidate_build=BUILD,
@@ -157,7 +157,7 @@ class Script:
             measurement = measurement.model_copy(update={"outcome": failed, "detail": reason, "restarts": ()})
         report = ev.ExperimentReported(
             experiment=ident, commit=commit_of(ident), parameters=parameters or {},
-            screened=((parameters or {}, gain),), measurement=measurement, lines=(12, 4),
+            screened=((parameters or {}, gain),), measurement=measurement,
         )  # fmt: skip
         decision = None if failed else self.decision(gain, half, verdict, reason)
         judged = ev.ExperimentJudged(experiment=ident, verdict=verdict, reason=reason, decision=decision)
