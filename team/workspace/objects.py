@@ -31,7 +31,7 @@ class Objects:
     def inside(self, path: str) -> str:
         """``path`` as the repository knows it; refuses anything but a plain relative path."""
         pure = PurePosixPath(path)
-        plain = path and "\\" not in path and "\0" not in path and str(pure) == path
+        plain = pure.parts and "\\" not in path and "\0" not in path and str(pure) == path
         if not plain or pure.is_absolute() or ".." in pure.parts or ".git" in {part.lower() for part in pure.parts}:
             raise Refused(f"'{path}' is not a plain path within the task folder.")
         return path if self.task == "." else f"{self.task}/{path}"

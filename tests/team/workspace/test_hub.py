@@ -122,6 +122,7 @@ def test_log_carries_trailers(hub: Hub, kernel_commit: Callable[..., str]) -> No
     assert entries[0].parents == (one,)
     assert hub.changed(hub.main, two) == ("kernels/matmul/kernel.cpp",)
     assert "+2" in hub.diff(one, two)
+    assert hub.lines(one, two) == (1, 1)
 
 
 def test_export_is_made_once_and_holds_bytes_as_committed(hub: Hub, task: Path, tmp_path: Path) -> None:

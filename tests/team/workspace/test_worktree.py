@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import KERNEL, git
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from team.workspace.command import Git
@@ -92,7 +92,9 @@ def test_refused_commits(hub: Hub, task: Path, tmp_path: Path) -> None:
     assert tree.head() == hub.main
 
 
-@given(st.text(max_size=30))
+@given(st.text(alphabet="./\\ab g\n\0", max_size=8) | st.text(max_size=30))
+@example(".")
+@example("a/.git/b")
 def test_no_path_leaves_the_task_folder(path: str) -> None:
     try:
         found = Objects(Git(Path("/")), "tasks/x").inside(path)
