@@ -1,0 +1,209 @@
+"""The invariants of a campaign, held against its events by a reader of its own that shares no code with the fold."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from protocol import events as ev
+from protocol.ledger import Ledger
+from protocol.messages import Duty, Experiment, Outcome, Remeasure, Rest, Search, Stop, Verdict, VerifyLanding
+from protocol.policy import Policy
+from protocol.sequential import decide
+from protocol.simplicity import is_simpler
+from protocol.state import CampaignState
+from protocol.verdict import judge
+
+
+class Audit:
+    """Reads every event once and complains about the first that breaks the law."""
+
+    def __init__(self, path: Path, policy: Policy, weights: Mapping[str, float], speed: Mapping[str, float]) -> None:
+        self._ledger = Ledger(path)
+        self._policy, self._weights, self._speed = policy, weights, speed
+        self.seq = 0
+        self.main = "base"
+        self.lives: dict[str, str] = {}
+        self.devices: dict[str, str] = {}
+        self.noise: dict[str, ev.BaselineMeasured] = {}
+        self.open: dict[str, Duty] = {}
+        self.plans: dict[str, ev.PlanAdmitted] = {}
+        self.reports: dict[str, ev.ExperimentReported] = {}
+        self.verdicts: dict[str, Verdict] = {}
+        self.authors: dict[str, str] = {}
+        self.streak: dict[str, int] = {}
+        self.asks: set[str] = set()
+        self.prepared: dict[str, ev.LandingPrepared] = {}
+        self.verified: dict[str, tuple[str, str]] = {}
+        self.settled: set[str] = set()
+        self.measured_main = ""
+        self.stopped = self.finished = False
+
+    def close(self) -> None:
+        self._ledger.close()
+
+    def read_on(self, state: CampaignState) -> None:
+        """Take in the new events, then compare with what the coordinator believes."""
+        for event in self._ledger.events(after=self.seq):
+            assert event.seq == self.seq + 1, "the ledger has a gap"
+            self.seq = event.seq
+            getattr(self, f"_{event.body.kind}", lambda *_: None)(event.agent, event.body)
+            assert self._spent() <= (self._policy.max_experiments or 10**9), "over budget"
+        self._compare(state)
+
+    def _compare(self, state: CampaignState) -> None:
+        assert state.last_seq == self.seq, "the coordinator believes what is not in the ledger"
+        assert state.main == self.main
+        assert {e.id for e in state.experiments.values() if e.plan is not None} == self.plans.keys()
+        assert sorted(e.number for e in state.experiments.values() if e.plan) == list(range(1, len(self.plans) + 1))
+        assert {e.id: e.verdict for e in state.judged} == {i: v for i, v in self.verdicts.items() if i in self.plans}
+        kept = {i for i, v in self.verdicts.items() if v.kept}
+        assert state.landings.keys() == kept - self.settled, "a kept commit was forgotten"
+        believed = {n: a.open.duty for n, a in state.agents.items() if a.open and not _idle(a.open.duty)}
+        assert believed == self.open, "a duty was forgotten"
+        assert {n for n, a in state.agents.items() if a.alive} == self.lives.keys()
+
+    def _spent(self) -> int:
+        done = sum(v is not Verdict.LOST for i, v in self.verdicts.items() if i in self.plans)
+        return done + sum(isinstance(duty, Experiment) for duty in self.open.values())
+
+    # ------------------------------------------------------------ one method per kind of event
+
+    def _agent_joined(self, agent: str, body: ev.AgentJoined) -> None:
+        assert agent not in self.open, "a restarted agent's duty was not given up"
+        self.lives[agent], self.devices[agent] = body.incarnation, body.device.id
+
+    def _agent_lost(self, agent: str, body: ev.AgentLost) -> None:
+        assert agent not in self.open, "a dead agent's duty was not given up"
+        del self.lives[agent]
+
+    def _duty_given(self, agent: str, body: ev.DutyGiven) -> None:
+        duty = body.duty
+        assert self.lives.get(agent) == body.incarnation, "a dead process got a duty"
+        assert agent not in self.open, "two open duties"
+        assert body.ask not in self.asks, "one request, two duties"
+        self.asks.add(body.ask)
+        if isinstance(duty, Rest | Stop):
+            return
+        assert not self.finished, "work after the end"
+        self.open[agent] = duty
+        if isinstance(duty, Experiment):
+            assert not self.stopped, "a new experiment after the stop"
+            assert self.streak.get(agent, 0) < self._policy.stuck_after, "an experiment while a search is owed"
+            assert duty.id not in self.authors
+            self.authors[duty.id] = agent
+        elif isinstance(duty, Search):
+            assert self.streak.get(agent, 0) >= self._policy.stuck_after, "a search that nobody owes"
+        elif isinstance(duty, VerifyLanding):
+            self._may_verify(agent, duty)
+
+    def _may_verify(self, agent: str, duty: VerifyLanding) -> None:
+        prepared = self.prepared[duty.experiment]
+        assert (duty.candidate, duty.main) == (prepared.candidate, prepared.main)
+        assert duty.main == self.main, "verified against an old main"
+        assert list(self.open.values()).count(duty) == 1, "verified twice at once"
+        author = self.devices[self.authors[duty.experiment]]
+        if self.devices[agent] == author:
+            assert {self.devices[name] for name in self.lives} == {author}, "verified at home with another device there"
+
+    def _close(self, agent: str, duty_id: str) -> Duty:
+        duty = self.open.pop(agent)
+        assert getattr(duty, "id", "") == duty_id, "a report for a duty that is not open"
+        return duty
+
+    def _duty_lost(self, agent: str, body: ev.DutyLost) -> None:
+        if agent in self.open:
+            assert not isinstance(self._close(agent, body.duty), Experiment), "a lost experiment needs a verdict"
+
+    def _baseline_measured(self, agent: str, body: ev.BaselineMeasured) -> None:
+        self._close(agent, body.duty)
+        self.noise[body.device] = body
+
+    def _plan_admitted(self, agent: str, body: ev.PlanAdmitted) -> None:
+        assert getattr(self.open[agent], "id", "") == body.experiment
+        assert body.experiment not in self.plans, "admitted twice"
+        self.plans[body.experiment] = body
+
+    def _nothing_proposed(self, agent: str, body: ev.NothingProposed) -> None:
+        self._close(agent, body.experiment)
+        assert body.experiment not in self.plans, "an experiment vanished after it was admitted"
+
+    def _experiment_reported(self, agent: str, body: ev.ExperimentReported) -> None:
+        self._close(agent, body.experiment)
+        assert body.experiment in self.plans, "reported without an admitted plan"
+        assert body.experiment not in self.reports, "counted twice"
+        self.reports[body.experiment] = body
+
+    def _experiment_judged(self, agent: str, body: ev.ExperimentJudged) -> None:
+        assert body.experiment not in self.verdicts, "judged twice"
+        report = self.reports.get(body.experiment)
+        if report is None:
+            assert body.verdict in (Verdict.LOST, Verdict.CRASHED), "a verdict without samples"
+            if agent in self.open:
+                self._close(agent, body.experiment)
+        else:
+            assert body.verdict is self._verdict(report, self.devices[agent]), "a verdict that its samples do not give"
+        self.verdicts[body.experiment] = body.verdict
+        if body.experiment in self.plans and body.verdict is not Verdict.LOST:
+            self.streak[agent] = 0 if body.verdict.kept else self.streak.get(agent, 0) + 1
+
+    def _verdict(self, body: ev.ExperimentReported | ev.LandingMeasured, device: str) -> Verdict:
+        seen, decision = body.measurement, None
+        if seen.outcome is Outcome.MEASURED:
+            decision = decide(seen.restarts, self._weights, self.noise[device].noise, self._policy)
+        return judge(seen, decision, is_simpler(seen.simplicity, self._policy), self._policy)[0]
+
+    def _search_reported(self, agent: str, body: ev.SearchReported) -> None:
+        self._close(agent, body.report.id)
+        self.streak[agent] = 0
+
+    def _profile_reported(self, agent: str, body: ev.ProfileReported) -> None:
+        self._close(agent, body.duty)
+
+    def _landing_prepared(self, agent: str, body: ev.LandingPrepared) -> None:
+        assert self.verdicts[body.experiment].kept
+        assert body.experiment not in self.settled
+        assert body.main == self.main
+        self.prepared[body.experiment] = body
+        self.verified.pop(body.experiment, None)
+
+    def _landing_measured(self, agent: str, body: ev.LandingMeasured) -> None:
+        duty = self._close(agent, body.duty)
+        assert isinstance(duty, VerifyLanding)
+        if self._verdict(body, self.devices[agent]).kept:
+            self.verified[body.experiment] = (duty.candidate, duty.main)
+
+    def _landed(self, agent: str, body: ev.Landed) -> None:
+        assert body.before == self.main, "main jumped"
+        assert self.verified[body.experiment] == (body.commit, body.before), "landed without its verification"
+        loss = self._speed[body.before] - self._speed[body.commit]
+        assert loss <= self._policy.threshold, "main became slower"
+        self.main = body.commit
+        self.settled.add(body.experiment)
+
+    def _landing_refused(self, agent: str, body: ev.LandingRefused) -> None:
+        assert self.verdicts[body.experiment].kept
+        assert body.experiment not in self.settled
+        self.settled.add(body.experiment)
+
+    def _main_measured(self, agent: str, body: ev.MainMeasured) -> None:
+        assert isinstance(self._close(agent, body.duty), Remeasure)
+        self.measured_main = body.commit
+
+    def _stop_requested(self, agent: str, body: ev.StopRequested) -> None:
+        self.stopped = True
+
+    def _resumed(self, agent: str, body: ev.Resumed) -> None:
+        self.stopped = self.finished = False
+        self.lives.clear()
+        assert set(body.lost) == self.open.keys()
+        self.open = {}
+
+    def _finished(self, agent: str, body: ev.Finished) -> None:
+        assert not self.finished, "finished twice"
+        assert self.open == {}, "the end while a duty is open"
+        assert not {i for i, v in self.verdicts.items() if v.kept} - self.settled, "the end while a landing waits"
+        assert self.main in ("base", self.measured_main), "the end before main was measured"
+        self.finished = True
+
+
+def _idle(duty: Duty) -> bool:
+    return isinstance(duty, Rest | Stop)

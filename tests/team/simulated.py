@@ -1,0 +1,350 @@
+"""A simulated team around the real ``Coordination``: virtual devices, true speeds, realistic noise, and every
+fault that messages or processes suffer. Time is virtual; the same seed plays the same campaign.
+"""
+
+import random
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from math import exp
+from pathlib import Path
+from typing import Literal
+
+from audit import Audit
+
+from protocol import events as ev
+from protocol.briefing import briefing_of
+from protocol.ledger import Ledger
+from protocol.messages import (
+    Baseline,
+    DeviceInfo,
+    Duty,
+    Estimate,
+    Experiment,
+    Measurement,
+    Noise,
+    Outcome,
+    Pair,
+    Plan,
+    Profile,
+    ProfileReport,
+    Remeasure,
+    Rest,
+    Restart,
+    Role,
+    Search,
+    SearchReport,
+    Source,
+    Stop,
+    VerifyLanding,
+    WorkloadCheck,
+)
+from protocol.policy import Policy
+from team.coordination import MAX_REFUSALS, Coordination
+from team.landing import Prepare, Settle, pending
+
+WEIGHTS = {"small": 1.0, "large": 2.0}
+NOISE = Noise(restart_sd=0.001, restart_df=11, pair_sd=0.004, floor=0.005)
+GAINS = (-0.3, -0.02, 0.0, 0.0, 0.004, 0.03, 0.06, 0.4)
+CATEGORIES = ("loops", "memory", "threads", "numerics")
+BAD = (Outcome.CRASHED, Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.TAMPERED, Outcome.TIMEOUT)
+Temper = Literal["able", "empty", "stubborn", "crashing"]
+
+
+@dataclass
+class SimulatedAgent:
+    """One agent's process: ``duty`` is what it works on, ``plan`` what was admitted for it."""
+
+    name: str
+    device: str
+    temper: Temper = "able"
+    incarnation: str = ""
+    duty: Duty | None = None
+    plan: Plan | None = None
+    refusals: int = 0
+    asks: int = 0
+
+    def die(self) -> None:
+        self.incarnation, self.duty, self.plan, self.refusals = "", None, None, 0
+
+
+@dataclass
+class Git:
+    """Commits with their true log speed over the baseline; what is wrong with a commit, if anything; and main."""
+
+    speed: dict[str, float] = field(default_factory=lambda: {"base": 0.0})
+    wrong: dict[str, Outcome] = field(default_factory=dict)
+    parent: dict[str, str] = field(default_factory=dict)
+    main: str = "base"
+
+    def commit(self, name: str, parent: str, gain: float) -> str:
+        self.speed[name], self.parent[name] = self.speed[parent] + gain, parent
+        return name
+
+
+class World:
+    """The campaign, its agents, and the faults. Every public method is one thing that may happen at any time."""
+
+    def __init__(self, seed: int, agents: int = 2, policy: Policy | None = None) -> None:
+        self.random = random.Random(seed)
+        self.now = 1_000.0
+        shared = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(prefix="kt-simulated-", dir=shared if shared.is_dir() else None))
+        self.git = Git()
+        self.agents = {
+            name: SimulatedAgent(name, f"gpu:{index}")
+            for index, name in enumerate(f"{list(Role)[i % 2].value}-{i // 2 + 1}" for i in range(agents))
+        }
+        self.mail: list[tuple[str, ev.AnyBody]] = []
+        self.zombies: list[tuple[str, str]] = []
+        self.policy = policy or Policy(max_experiments=10, looks=(8, 16, 32), round_experiments=4)
+        self.coordination = self._first_life()
+        self.audit = Audit(self.folder / "ledger", self.policy, WEIGHTS, self.git.speed)
+        self.check()
+
+    def _first_life(self) -> Coordination:
+        members = tuple(
+            ev.Member(name=a.name, role=Role(a.name.split("-")[0]), mind="simulated", device=a.device)
+            for a in self.agents.values()
+        )
+        start = ev.CampaignStarted(
+            campaign="c", task="t", operator="t", language="cuda", numerics="reference", task_path=".",
+            repository="/r", commit="base", workloads={name: {"n": 1} for name in WEIGHTS}, weights=WEIGHTS,
+            editable=("k.cu",), policy=self.policy, members=members, seed=1,
+        )  # fmt: skip
+        self.ledger = Ledger(self.folder / "ledger", writer=True)
+        self.ledger.append(self.now, [("", start)])
+        return Coordination(self.ledger, lambda: self.now)
+
+    def close(self) -> None:
+        self.audit.close()
+        self.ledger.close()
+        shutil.rmtree(self.folder)
+
+    def check(self) -> None:
+        """Read what was appended since, and hold every invariant against it."""
+        self.audit.read_on(self.coordination.state)
+
+    # ------------------------------------------------------------ what happens
+
+    def join(self, name: str) -> None:
+        """A fresh process of the agent says that it lives; an older one, if there is one, becomes a zombie."""
+        agent = self.agents[name]
+        if agent.incarnation:
+            self.zombies.append((name, agent.incarnation))
+        agent.die()
+        agent.incarnation = f"{name}/{self.random.getrandbits(40):x}"
+        device = DeviceInfo(kind="cuda", id=agent.device, name="SIM")
+        for _ in range(self._times()):
+            self.coordination.join(name, agent.incarnation, device, 1)
+
+    def die(self, name: str, noticed: bool) -> None:
+        """The process dies; the driver says so at once, or the next ``join`` shows it."""
+        self.agents[name].die()
+        for _ in range(self._times() if noticed else 0):
+            self.coordination.lost(name, "killed")
+
+    def step(self, name: str) -> None:
+        """One step of the agent's loop: ask, have a plan admitted, or report. Each message may be sent twice."""
+        agent = self.agents[name]
+        if not agent.incarnation:
+            return self.join(name)
+        if agent.duty is None:
+            return self._ask(agent)
+        if isinstance(agent.duty, Experiment) and agent.plan is None:
+            return self._propose(agent, agent.duty)
+        return self._report(agent, self._perform(agent, agent.duty))
+
+    def replay(self) -> None:
+        """A report that was sent before, by whoever, arrives again."""
+        if self.mail:
+            self.coordination.report(*self.random.choice(self.mail))
+
+    def report_too_late(self, name: str) -> None:
+        """The agent finishes its duty and dies before its report arrives; the report arrives after the news."""
+        agent = self.agents[name]
+        if agent.duty is None or (isinstance(agent.duty, Experiment) and agent.plan is None):
+            return
+        body = self._perform(agent, agent.duty)
+        self.die(name, noticed=True)
+        self.coordination.report(name, body)
+
+    def zombie_asks(self) -> None:
+        """A process that was replaced asks for a duty."""
+        if self.zombies:
+            name, incarnation = self.random.choice(self.zombies)
+            assert isinstance(self.coordination.next_duty(name, incarnation, f"z{self.random.random()}"), Stop)
+
+    def restart_coordinator(self) -> None:
+        """``kill -9`` of the coordinator: a new one folds the ledger and knows what the old one knew."""
+        before = self.coordination.state
+        self.ledger.close()
+        self.ledger = Ledger(self.folder / "ledger", writer=True)
+        self.coordination = Coordination(self.ledger, lambda: self.now)
+        assert self.coordination.state == before
+
+    def resume(self) -> None:
+        """Everything dies at once; later ``resume`` goes on."""
+        for agent in self.agents.values():
+            agent.die()
+        self.now += self.random.choice((1.0, 10_000.0))
+        self.restart_coordinator()
+        self.coordination.resume()
+
+    def stop(self) -> None:
+        self.coordination.request_stop("the user said so")
+
+    def tick(self, seconds: float = 1.0, crash: bool = False) -> None:
+        """Time passes and the coordinator's loop runs once. ``crash``: it dies between git and the ledger."""
+        self.now += seconds
+        state = self.coordination.state
+        head = next(iter(state.landings.values()), None)
+        simpler = bool(head and head.measured and self.coordination.simpler(head.measured.measurement))
+        step = pending(state, simpler)
+        body = self._carry_out(step) if step is not None else None
+        if crash:
+            return self.restart_coordinator()
+        if body is not None:
+            self.coordination.record("", body)
+        self.coordination.advance()
+
+    def run_to_the_end(self, absent: frozenset[str] = frozenset(), limit: int = 3_000) -> str:
+        """Nothing goes wrong any more: all but the absent agents work. Why the campaign ended."""
+        for name in absent:
+            self.die(name, noticed=True)
+        for _ in range(limit):
+            for name in self.agents.keys() - absent:
+                self.step(name)
+            self.tick()
+            self.check()
+            if self.coordination.state.finished:
+                break
+        else:
+            raise AssertionError(f"no end: {self.coordination.state.landings} {self.agents}")
+        return self.coordination.state.finished
+
+    # ------------------------------------------------------------ agents
+
+    def _times(self) -> int:
+        return 2 if self.random.random() < 0.1 else 1
+
+    def _ask(self, agent: SimulatedAgent) -> None:
+        agent.asks += 1
+        ask = f"{agent.incarnation}/{agent.asks}"
+        given = [self.coordination.next_duty(agent.name, agent.incarnation, ask) for _ in range(self._times())]
+        if not isinstance(given[0], Rest):
+            assert given.count(given[0]) == len(given), "the same request got two duties"
+        agent.duty = None if isinstance(given[0], Rest | Stop) else given[0]
+        agent.plan, agent.refusals = None, 0
+
+    def _propose(self, agent: SimulatedAgent, duty: Experiment) -> None:
+        if agent.temper == "empty" or agent.refusals >= MAX_REFUSALS:
+            return self._report(agent, ev.NothingProposed(experiment=duty.id, why="no idea"))
+        plan = self._plan(agent, duty.base)
+        said = [
+            self.coordination.admit(agent.name, duty.id, plan, (f"c-{duty.id}",), 0.1) for _ in range(self._times())
+        ]
+        if said[0]:
+            agent.refusals += 1
+        else:
+            assert not any(said), "the same plan was admitted and refused"
+            agent.plan = plan
+        return None
+
+    def _plan(self, agent: SimulatedAgent, base: str) -> Plan:
+        words = dict.fromkeys(("bottleneck", "evidence", "change", "mechanism", "disproof", "fallback"), "words")
+        fields = {"technique": "t0", "category": CATEGORIES[0], "expected_gain": 0.1, "cell": "balanced/early"}
+        if agent.temper != "stubborn":
+            briefing = briefing_of(self.coordination.state, agent.name, base)
+            fields["category"] = self.random.choice([c for c in CATEGORIES if c not in briefing.closed_categories])
+            fields["technique"] = f"t{self.random.randrange(6)}"
+            fields["differs"] = self.random.choice(("", "another way"))
+            fields["cites"] = briefing.search.id if briefing.search else ""
+        return Plan.model_validate({**words, **fields})
+
+    def _perform(self, agent: SimulatedAgent, duty: Duty) -> ev.AnyBody:
+        if isinstance(duty, Experiment):
+            commit = self._change(agent, duty)
+            measured = self._measure(duty.base, commit)
+            return ev.ExperimentReported(
+                experiment=duty.id, commit=commit, parameters={}, screened=(), measurement=measured
+            )
+        if isinstance(duty, Baseline):
+            return ev.BaselineMeasured(
+                duty=duty.id, device=agent.device, noise=NOISE, baseline_ns=dict.fromkeys(WEIGHTS, 1000.0),
+                null_kept=False, planted_found=True, measurement=self._measure("base", "base"),
+                planted=Estimate(gain=0.02, low=0.01, high=0.03, pairs=8, restarts=2),
+            )  # fmt: skip
+        if isinstance(duty, Search):
+            source = Source(title="paper", locator="doi:1")
+            return ev.SearchReported(
+                report=SearchReport(id=duty.id, queries=("q",), sources=(source,), technique="t", category="c", why="w")
+            )
+        if isinstance(duty, Profile):
+            return ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="simulated"))
+        return self._compare(agent, duty)
+
+    def _compare(self, agent: SimulatedAgent, duty: Duty) -> ev.AnyBody:
+        if isinstance(duty, VerifyLanding):
+            measured = self._measure(duty.main, duty.candidate)
+            return ev.LandingMeasured(
+                duty=duty.id, experiment=duty.experiment, device=agent.device, measurement=measured
+            )
+        assert isinstance(duty, Remeasure)
+        return ev.MainMeasured(
+            duty=duty.id, base=duty.base, commit=duty.candidate, device=agent.device, estimate=None, product=0.0,
+            agrees=False, measurement=self._measure(duty.base, duty.candidate),
+        )  # fmt: skip
+
+    def _report(self, agent: SimulatedAgent, body: ev.AnyBody) -> None:
+        self.mail.append((agent.name, body))
+        for _ in range(self._times()):
+            self.coordination.report(agent.name, body)
+        agent.duty, agent.plan = None, None
+
+    def _change(self, agent: SimulatedAgent, duty: Experiment) -> str:
+        commit = self.git.commit(f"c-{duty.id}", duty.base, self.random.choice(GAINS))
+        if agent.temper == "crashing":
+            self.git.wrong[commit] = Outcome.CRASHED
+        elif self.random.random() < 0.25:
+            self.git.wrong[commit] = self.random.choice(BAD)
+        return commit
+
+    # ------------------------------------------------------------ the device and the landing desk
+
+    def _measure(self, base: str, candidate: str) -> Measurement:
+        wrong = self.git.wrong.get(candidate)
+        if wrong is not None:
+            return Measurement(outcome=wrong, detail=f"{candidate} is {wrong}")
+        gain = self.git.speed[candidate] - self.git.speed[base]
+        fewer = self.random.random() < 0.3
+        return Measurement(
+            outcome=Outcome.MEASURED,
+            restarts=tuple(self._restart(gain) for _ in range(8)),
+            checks=tuple(WorkloadCheck(workload=name, checks=2, worst=0.2) for name in WEIGHTS),
+            simplicity={"tokens": (100, 80 if fewer else 120), "branches": (3, 3), "knobs": (1, 1)},
+        )
+
+    def _restart(self, gain: float) -> Restart:
+        bias = self.random.gauss(0.0, NOISE.restart_sd)
+        return Restart(pairs={name: tuple(self._pair(gain + bias) for _ in range(4)) for name in WEIGHTS})
+
+    def _pair(self, gain: float) -> Pair:
+        noisy = gain + self.random.gauss(0.0, NOISE.pair_sd)
+        return Pair(candidate_first=self.random.random() < 0.5, base_ns=1000.0 * exp(noisy), candidate_ns=1000.0)
+
+    def _carry_out(self, step: Prepare | Settle) -> ev.LandingPrepared | ev.Landed | ev.LandingRefused:
+        experiment = step.experiment
+        if isinstance(step, Prepare):
+            gain = self.git.speed[experiment.commit] - self.git.speed[self.git.parent[experiment.commit]]
+            together = gain if self.random.random() < 0.8 else -0.1
+            name = f"m-{experiment.id}-{self.random.getrandbits(32):x}"
+            candidate = self.git.commit(name, step.main, together)
+            return ev.LandingPrepared(experiment=experiment.id, candidate=candidate, main=step.main, how="cherry-pick")
+        decision = step.landing.measured.decision if step.landing.measured else None
+        if not step.verdict.kept or decision is None:
+            return ev.LandingRefused(experiment=experiment.id, why=step.reason)
+        candidate = step.landing.candidate
+        assert self.git.main in (candidate, self.git.parent[candidate]), "main may only move forward"
+        self.git.main = candidate
+        return ev.Landed(experiment=experiment.id, commit=candidate, before=step.main, gain=decision.overall)
