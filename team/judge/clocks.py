@@ -17,8 +17,7 @@ from team.judge.runner.process import Sample
 
 PREEMPTED = 0.02  # share of a claimed time without CPU time that marks a sample as disturbed
 ALARM = 6.0  # standard errors beyond the permitted disagreement: honest kernels must never raise an alarm
-SCATTER_NS = 10_000.0  # least scatter of one exchange's cost: a wake-up and a context switch or two
-DISTURBED_NS = 200_000.0  # scatter of the base's wall excess beyond which the wall clock tells nothing
+SCATTER_NS = 25_000.0  # least scatter of one exchange's cost: a wake-up and a context switch or two
 MIN_SAMPLES = 8  # samples of one side before its excess is judged
 _NORMAL_MAD = 1.4826  # standard deviation of a normal in units of its median absolute deviation
 
@@ -29,6 +28,12 @@ class _Reading:
     claimed: float
     wall: float
     cpu: float
+    queued: float
+
+    @property
+    def quiet(self) -> bool:
+        """Whether, besides, neither judge nor runner had to wait for a core; never so when they share one."""
+        return self.calm and self.queued <= PREEMPTED * self.claimed
 
     @property
     def calm(self) -> bool:
@@ -57,7 +62,7 @@ class ClockAudit:
     def _reading(self, workload: str, sample: Sample) -> _Reading:
         wall = sample.wall_ns - sample.claimed_ns
         cpu = sample.cpu_ns - sample.claimed_ns * self._cores
-        return _Reading(workload, sample.claimed_ns, wall, cpu)
+        return _Reading(workload, sample.claimed_ns, wall, cpu, sample.queued_ns)
 
     def of(self, workloads: Iterable[str]) -> list[_Reading]:
         """The readings on some workloads."""
@@ -91,8 +96,7 @@ def _scatter(base: ClockAudit, workloads: list[str]) -> tuple[float, float]:
         calm = [reading.cpu for reading in readings if reading.calm]
         if calm:
             cpu += _distances(calm)
-        if readings:
-            wall += _distances([reading.wall for reading in readings])
+        wall += _distances([reading.wall for reading in readings if reading.quiet])
     cpu += _distances([reading.cpu for reading in base.idle])
     sizes = [_NORMAL_MAD * statistics.median(values) if values else 0.0 for values in (cpu, wall)]
     return max(sizes[0], SCATTER_NS), max(sizes[1], SCATTER_NS)
@@ -120,8 +124,9 @@ def _overspent(
 
 
 def _overslept(ours: list[_Reading], theirs: list[_Reading], scatter: float, policy: Policy) -> str:
-    """Disturbances stretch wall time, never shorten it: lower quartiles are compared, and only on a quiet machine."""
-    if scatter > DISTURBED_NS:
+    """Disturbances stretch wall time, never shorten it: lower quartiles of quiet samples are compared."""
+    ours, theirs = ([reading for reading in side if reading.quiet] for side in (ours, theirs))
+    if min(len(ours), len(theirs)) < MIN_SAMPLES:
         return ""
     typical = statistics.median(reading.claimed for reading in theirs)
     excess = _lower_quartile(theirs) - _lower_quartile(ours)

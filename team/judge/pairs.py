@@ -26,6 +26,7 @@ from team.tasks.spec import Workload
 from team.tasks.task import Task
 
 TIMED_SET = 1
+AUDITABLE_NS = 1_000_000  # shortest sample: an exchange costs 50-150 us give or take 25, and must not hide a lie
 MAX_LAUNCHES = 4096
 MAX_ARENA = 512 << 20  # bytes
 HEADROOM = 2  # slots reserved beyond what the first idea of the speed asks for
@@ -133,8 +134,8 @@ class Contest:
             times = [sample.claimed_ns for sample in self._turns(base, candidate, lane).values()]
             shortest = max(min(times), 1)
             most = min(MAX_LAUNCHES, capacity // slot_size(self.task, workload))
-            grown = min(ceil(self.launches[workload.name] * self.policy.sample_ns / shortest), most)
-            if self.extra or shortest >= 0.8 * self.policy.sample_ns or grown <= self.launches[workload.name]:
+            grown = min(ceil(self.launches[workload.name] * shortest_sample(self.policy) / shortest), most)
+            if self.extra or shortest >= 0.8 * shortest_sample(self.policy) or grown <= self.launches[workload.name]:
                 return lane
             self.launches[workload.name] = grown
         return self._lane(base, candidate, workload)
@@ -189,11 +190,16 @@ class Contest:
             raise Failed("candidate", Outcome.TAMPERED, clause, workload.name)
 
 
+def shortest_sample(policy: Policy) -> int:
+    """Nanoseconds that a sample must last at least: by the law, and to be worth auditing."""
+    return max(policy.sample_ns, AUDITABLE_NS)
+
+
 def first_launches(policy: Policy, task: Task, *records: Record) -> dict[str, int]:
     """Launches per sample from the speeds that the checks saw; the timing loop corrects them."""
     result: dict[str, int] = {}
     for workload in task.workloads:
         fastest = min(record.launch_ns[workload.name] for record in records)
         fits = max(1, MAX_ARENA // slot_size(task, workload))
-        result[workload.name] = max(1, min(MAX_LAUNCHES, fits, ceil(policy.sample_ns / max(fastest, 1.0))))
+        result[workload.name] = max(1, min(MAX_LAUNCHES, fits, ceil(shortest_sample(policy) / max(fastest, 1.0))))
     return result

@@ -27,11 +27,16 @@ START_S = 20.0  # seconds for a process to start and to load its libraries
 
 @dataclass(frozen=True)
 class Sample:
-    """One timed block of launches, all in nanoseconds: claimed by the runner, seen by the judge, burnt as CPU time."""
+    """One timed block of launches, all in nanoseconds.
+
+    ``claimed_ns`` by the runner, ``wall_ns`` seen by the judge, ``cpu_ns`` burnt by all threads of the runner, and
+    ``queued_ns`` for which the judge or the runner's first thread was ready to run but other programs had the core.
+    """
 
     claimed_ns: int
     wall_ns: int
     cpu_ns: int
+    queued_ns: int = 0
 
 
 def program_recipe() -> Recipe:
@@ -53,6 +58,7 @@ class RunnerProcess:
         self._requests = self._process.stdin.fileno()
         self._answers = self._process.stdout.fileno()
         self._clock = (~self._process.pid << 3) | 2  # CPU clock of all its threads: see clock_getcpuclockid(3)
+        self._queues = [os.open(f"/proc/{name}/schedstat", os.O_RDONLY | os.O_CLOEXEC) for name in (self.pid, "self")]
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         self._stopped = False
@@ -78,7 +84,7 @@ class RunnerProcess:
 
     def go(self, launch_set: int, deadline_s: float) -> Sample:
         """Launch a staged set once and read the three clocks."""
-        cpu = time.clock_gettime_ns(self._clock)
+        cpu, queued = time.clock_gettime_ns(self._clock), self._queued()
         self._send({"op": "go", "set": launch_set})
         started = time.perf_counter_ns()
         self._resume()
@@ -88,7 +94,7 @@ class RunnerProcess:
         claimed = answer.get("ns")
         if type(claimed) is not int or claimed < 0:
             raise RunnerLied("sent no time")
-        return Sample(claimed, wall, time.clock_gettime_ns(self._clock) - cpu)
+        return Sample(claimed, wall, time.clock_gettime_ns(self._clock) - cpu, self._queued() - queued)
 
     def stop(self) -> None:
         """Stop every thread of the runner and wait until they stand."""
@@ -112,6 +118,13 @@ class RunnerProcess:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._process.wait()
+        for descriptor in self._queues:
+            os.close(descriptor)
+        self._queues = []
+
+    def _queued(self) -> int:
+        """Nanoseconds that the runner's first thread and this process have waited for a core so far."""
+        return sum(int(os.pread(descriptor, 80, 0).split()[1]) for descriptor in self._queues)
 
     def __enter__(self) -> "RunnerProcess":
         return self
