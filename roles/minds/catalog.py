@@ -27,7 +27,7 @@ class CatalogMind:
         for candidate in _ordered(candidates(briefing), briefing):
             variants = _variants(candidate, briefing)
             if variants:
-                return Proposal(plan=_plan(candidate, briefing), variants=variants)
+                return Proposal(plan=_plan(candidate, briefing), variants=variants, dollars=0.0)
         raise NothingToPropose("every technique of the catalog that applies here has been tried or is closed")
 
     def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
@@ -56,6 +56,7 @@ class CatalogMind:
             technique=chosen.name,
             category=chosen.category,
             why=why,
+            dollars=0.0,
         )
 
 
@@ -91,12 +92,12 @@ def _variants(candidate: Candidate, briefing: Briefing) -> tuple[Variant, ...]:
     seed = zlib.crc32(f"{briefing.seed}:{briefing.number}:{key}".encode())
     text = briefing.editable[candidate.path]
     found: dict[str, Variant] = {}
-    for setting in settings(choices, candidate.card.presets, here, count, seed):
+    for setting in settings(choices, candidate.card.presets, here, count + 1, seed):
         edited = candidate.transform.apply(text, candidate.site, setting)
         parameters: dict[str, Parameter] = {**setting, SITE: key}
         if edited != text:
             found.setdefault(edited, Variant(parameters=parameters, files={candidate.path: edited}))
-    return tuple(found.values())
+    return tuple(found.values())[:count]
 
 
 def _comparable(
@@ -135,8 +136,14 @@ def _difference(candidate: Candidate, briefing: Briefing) -> str:
     if not reverted:
         return ""
     last = reverted[-1]
-    if candidate.site.subject not in last.plan.change:
-        return f"another site: {candidate.site.subject}; {last.id} tried '{last.plan.change}'"
-    if at_site(last, f"{candidate.path}:{candidate.site.key}"):
+    key = f"{candidate.path}:{candidate.site.key}"
+    if at_site(last, key):
         return f"other parameter settings than those of {last.id}, on the same code"
-    return f"the function around the site is not the text that {last.id} changed (base {last.base[:10]})"
+    if str(last.parameters.get(SITE, "")).split(":")[-1] == key.split(":")[-1]:
+        return f"another site of the same code: {site_line(candidate)}; {last.id} tried '{last.plan.change}'"
+    return f"the code around the site is not the text that {last.id} changed on base {last.base[:10]}"
+
+
+def site_line(candidate: Candidate) -> str:
+    """The site in words, with its line."""
+    return f"{candidate.site.subject} at line {candidate.site.line}"

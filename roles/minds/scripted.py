@@ -37,6 +37,7 @@ class ScriptedMind:
             technique="scripted",
             category="scripted",
             why="a scripted mind follows its script",
+            dollars=0.0,
         )
 
 
@@ -64,7 +65,9 @@ def _no_change(briefing: Briefing) -> Proposal:
         disproof="a KEEP would show that the harness finds gains where there are none",
         fallback="none",
         cell=f"{briefing.position}/{briefing.phase}",
+        rewrite="",
+        differs="",
         cites=briefing.search.id if briefing.search is not None else "",
     )
     comment = f"{text}\n{mark} no change {briefing.agent} {briefing.number}\n"
-    return Proposal(plan=plan, variants=(Variant(files={path: comment}),))
+    return Proposal(plan=plan, variants=(Variant(files={path: comment}),), dollars=0.0)

@@ -1,6 +1,7 @@
 """Cards for C++ kernels that change structure: what an explorer takes first."""
 
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.cpp.interchange import LoopInterchange
 from roles.techniques.cpp.register_block import RegisterBlock
 from roles.techniques.cpp.store_once import StoreOnce
 from roles.techniques.cpp.vector_exp import VectorExp
@@ -8,6 +9,9 @@ from roles.techniques.cpp.vector_exp import VectorExp
 GOTO = Citation(
     "Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008",
     "https://doi.org/10.1145/1356052.1356053",
+)
+WOLF = Citation(
+    "Wolf and Lam, A Data Locality Optimizing Algorithm, PLDI 1991", "https://doi.org/10.1145/113445.113449"
 )
 CEPHES = Citation("Cephes Mathematical Library, single precision expf", "https://www.netlib.org/cephes/")
 SOFTMAX = Citation(
@@ -41,6 +45,24 @@ CARDS = (
             {"MR": 6, "NV": 2, "KC": 512, "W": 8},
         ),
         rewrite="a register-tiled, packed matrix product with the kernel's own epilogue on every tile",
+    ),
+    Card(
+        name="loop_interchange",
+        title="Loop interchange with a tile of accumulators",
+        tier=Tier.DATA_MOVEMENT,
+        category="loop-order",
+        cells=cells("bandwidth latency balanced compute"),
+        languages=("cpp",),
+        helps="reductions whose innermost loop reads with a stride while the loop around it would read contiguously",
+        hurts="outer loops of a few iterations",
+        bottleneck="every read of the innermost loop touches another cache line, and nothing vectorises",
+        mechanism="with the contiguous loop innermost, whole cache lines are used and each vector lane has its own sum",
+        disproof="no gain although the loop vectorises: then the data was in the first-level cache all along",
+        fallback="register_block when the nest is matmul-shaped",
+        expected_gain=2.0,
+        evidence="7 to 30 times over the textbook loop on the four matmul_cpu workloads, one AVX2 core, GCC 12",
+        source=WOLF,
+        transform=LoopInterchange,
     ),
     Card(
         name="vector_exp",

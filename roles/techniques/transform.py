@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from tree_sitter import Node
@@ -11,15 +12,16 @@ from protocol.messages import Parameter
 from roles.techniques.cpp.scopes import function_name, function_of
 from roles.techniques.cpp.syntax import Source, line_of, parse, text_of
 
-Choices = dict[str, tuple[Parameter, ...]]
+Choices = Mapping[str, tuple[Parameter, ...]]
 
 
 @dataclass(frozen=True)
 class Site:
     """One place where a transform applies.
 
-    ``key`` names the place in this very text: it changes when the function around it does. ``subject`` names it for
-    people and stays the same. ``gain`` is the expected log gain here, None when the card's figure holds.
+    ``key`` names the place in this very text, as ``function:line:subject:text``; its last part changes when the
+    function around the site does. ``subject`` names the site for people. ``gain`` is the expected log gain here, None
+    when the card's figure holds.
     """
 
     key: str
@@ -42,6 +44,10 @@ class Match:
     choices: Choices = field(default_factory=dict)
 
 
+def _digest(text: str, digits: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
 class Transform(Protocol):
     """A mechanical source edit."""
 
@@ -61,7 +67,7 @@ class Transform(Protocol):
 class TreeTransform:
     """A transform on the syntax tree: subclasses say where (``matches``) and how (``rewrite``)."""
 
-    choices: Choices = {}  # noqa: RUF012 - a constant table of the subclass
+    choices: Choices = MappingProxyType({})
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Every place where the edit is proven sound."""
@@ -93,7 +99,7 @@ class TreeTransform:
     def _site(self, match: Match) -> Site:
         function = function_of(match.node)
         around = text_of(function) if function is not None else text_of(match.node)
-        digest = hashlib.sha256(f"{match.subject}\n{around}".encode()).hexdigest()[:10]
         name = function_name(function) if function is not None else "file"
         line = line_of(match.node)
-        return Site(f"{name}:{line}:{digest}", line, match.subject, match.evidence, match.gain, match.choices)
+        key = f"{name}:{line}:{_digest(match.subject, 4)}:{_digest(around, 10)}"
+        return Site(key, line, match.subject, match.evidence, match.gain, match.choices)

@@ -96,6 +96,8 @@ def accesses(*nodes: Node) -> list[Access] | None:
     found: list[Access] = []
     for node in nodes:
         for each in of_type(node, "subscript_expression"):
+            if each.parent is not None and each.parent.type == "pointer_expression":
+                continue  # an address is taken; nothing is read
             access = access_of(each)
             if access is None:
                 return None

@@ -6,10 +6,72 @@ from roles.techniques.cpp.scopes import declaration_of, function_name, parameter
 from roles.techniques.cpp.syntax import bare, field, identifiers, of_type, text_of
 
 _MATH = frozenset(
-    ["exp", "expf", "exp2", "exp2f", "log", "logf", "log2", "log2f", "sqrt", "sqrtf", "cbrt", "cbrtf", "sin", "sinf", "cos", "cosf", "tanh", "tanhf", "erf", "erff", "pow", "powf", "abs", "fabs", "fabsf", "fma", "fmaf", "max", "min", "fmax", "fmaxf", "fmin", "fminf", "rint", "rintf", "floor", "floorf", "ceil", "ceilf", "round", "roundf"]
+    [
+        "exp",
+        "expf",
+        "exp2",
+        "exp2f",
+        "log",
+        "logf",
+        "log2",
+        "log2f",
+        "sqrt",
+        "sqrtf",
+        "cbrt",
+        "cbrtf",
+        "sin",
+        "sinf",
+        "cos",
+        "cosf",
+        "tanh",
+        "tanhf",
+        "erf",
+        "erff",
+        "pow",
+        "powf",
+        "abs",
+        "fabs",
+        "fabsf",
+        "fma",
+        "fmaf",
+        "max",
+        "min",
+        "fmax",
+        "fmaxf",
+        "fmin",
+        "fminf",
+        "rint",
+        "rintf",
+        "floor",
+        "floorf",
+        "ceil",
+        "ceilf",
+        "round",
+        "roundf",
+    ]
 )
+_CASTS = ("static_cast", "float", "double", "int")
 _FORBIDDEN = frozenset(
-    ["goto_statement", "break_statement", "continue_statement", "return_statement", "labeled_statement", "switch_statement", "while_statement", "do_statement", "lambda_expression", "new_expression", "delete_expression", "throw_statement", "try_statement", "gnu_asm_expression", "comma_expression", "for_range_loop", "co_await_expression", "co_return_statement"]
+    [
+        "goto_statement",
+        "break_statement",
+        "continue_statement",
+        "return_statement",
+        "labeled_statement",
+        "switch_statement",
+        "while_statement",
+        "do_statement",
+        "lambda_expression",
+        "new_expression",
+        "delete_expression",
+        "throw_statement",
+        "try_statement",
+        "gnu_asm_expression",
+        "comma_expression",
+        "for_range_loop",
+        "co_await_expression",
+        "co_return_statement",
+    ]
 )
 
 
@@ -22,7 +84,7 @@ def math_name(call: Node) -> str:
 def pure_call(call: Node) -> bool:
     """True for a mathematical function of the library or a small pure function of this file."""
     name = math_name(call)
-    return name in _MATH or name in ("static_cast",) or name in pure_functions(_root(call))
+    return name in _MATH or name in _CASTS or name in pure_functions(_root(call))
 
 
 def pure_functions(root: Node) -> set[str]:
@@ -39,7 +101,7 @@ def _is_pure(function: Node) -> bool:
         text_of(name) for one in of_type(body, "declaration") for name in of_type(one, "identifier")
     }
     calls = [math_name(call) for call in of_type(body, "call_expression")]
-    known = all(name in _MATH or name in ("memcpy", "static_cast") for name in calls)
+    known = all(name in _MATH or name in ("memcpy", *_CASTS) for name in calls)
     static = any(of_type(body, "storage_class_specifier", "subscript_expression", "for_statement"))
     return known and not static and identifiers(body) - own <= set(calls) | {"HUGE_VALF", "INFINITY"}
 

@@ -43,7 +43,7 @@ class HoistReciprocal(TreeTransform):
                     f"line {line_of(found[0])}: divides by `{divisor}`, which does not change over {loop.variable}"
                 )
                 subject = f"the division by `{divisor}` over {loop.variable}"
-                yield Match(loop.node, subject, evidence, found, 1.2 if calls else 0.2)
+                yield Match(loop.node, subject, evidence, found, 0.3 if calls else 0.2)
 
     def _division(self, node: Node, loop: Loop) -> bool:
         if text_of(field(node, "operator")) != "/":

@@ -9,6 +9,7 @@ from roles.techniques.cpp.scopes import INTEGER_TYPES, declarations, written_nam
 from roles.techniques.cpp.syntax import bare, field, identifiers, line_of, of_type, statements, text_of
 
 _LEAVES = ("break_statement", "continue_statement", "goto_statement", "return_statement", "labeled_statement")
+_BOUNDS = ("identifier", "number_literal", "binary_expression", "parenthesized_expression", "cast_expression")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _bound(condition: Node, variable: str) -> Node | None:
     if condition.type != "binary_expression" or text_of(field(condition, "operator")) != "<":
         return None
     left, right = field(condition, "left"), field(condition, "right")
-    plain = right.type in ("identifier", "number_literal", "binary_expression", "parenthesized_expression")
+    plain = right.type in _BOUNDS
     return right if text_of(left) == variable and plain and not any(of_type(right, "call_expression")) else None
 
 

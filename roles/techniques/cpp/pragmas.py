@@ -8,7 +8,7 @@ from protocol.messages import Parameter
 from roles.techniques.cpp.independence import independent_iterations
 from roles.techniques.cpp.loops import Loop, loops_in
 from roles.techniques.cpp.reductions import reduction_of
-from roles.techniques.cpp.split_accumulator import constant_trip, lanes_gain
+from roles.techniques.cpp.split_accumulator import constant_trip, continues_another, lanes_gain
 from roles.techniques.cpp.syntax import Edit, Source, line_of, of_type, text_of
 from roles.techniques.transform import Match, TreeTransform
 
@@ -31,9 +31,10 @@ def _with_directive(source: Source, node: Node, directive: str) -> str:
 
 
 def _open(loop: Loop) -> bool:
-    """A loop that can take a directive: alone on its line, in a block, with none before it."""
+    """A loop that can take a directive: a statement of a block, none before it, and worth one."""
     parent = loop.node.parent
-    return parent is not None and parent.type == "compound_statement" and not directives(loop.node)
+    worth = not constant_trip(loop) and not continues_another(loop)
+    return parent is not None and parent.type == "compound_statement" and worth and not directives(loop.node)
 
 
 class OmpSimd(TreeTransform):
@@ -42,7 +43,7 @@ class OmpSimd(TreeTransform):
     def matches(self, source: Source) -> Iterator[Match]:
         """Proven loops of unit step without a directive."""
         for loop in loops_in(source.root):
-            if not loop.innermost or loop.step != "1" or not _open(loop) or constant_trip(loop):
+            if not loop.innermost or loop.step != "1" or not _open(loop):
                 continue
             found = reduction_of(loop)
             if found is not None:
@@ -53,7 +54,7 @@ class OmpSimd(TreeTransform):
             else:
                 continue
             evidence = f"line {loop.line}: nothing tells the compiler that the iterations may be combined"
-            yield Match(loop.node, f"{what} over {loop.variable} at line {loop.line}", evidence, clause, gain)
+            yield Match(loop.node, f"{what} over {loop.variable}", evidence, clause, gain)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The directive on a line of its own before the loop."""
@@ -68,9 +69,9 @@ class UnrollPragma(TreeTransform):
     def matches(self, source: Source) -> Iterator[Match]:
         """Canonical innermost loops without a directive."""
         for loop in loops_in(source.root):
-            if loop.innermost and _open(loop) and not constant_trip(loop):
+            if loop.innermost and _open(loop):
                 evidence = f"line {loop.line}: an innermost loop that the compiler does not unroll at -O3"
-                yield Match(loop.node, f"the loop over {loop.variable} at line {loop.line}", evidence, loop)
+                yield Match(loop.node, f"the loop over {loop.variable}", evidence, loop)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The directive on a line of its own before the loop."""

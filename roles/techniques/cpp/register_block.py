@@ -26,12 +26,12 @@ class _Writer:
     parameters: Mapping[str, Parameter]
 
     def lines(self) -> list[str]:
-        n, j = self.n, self.found.j
+        n, j = self.n, self.found.inner.j
         outer = self._stepped(j, n["j0"], n["NR"], self._row_blocks())
-        accumulator = self.found.reduction.update.accumulator
+        accumulator = self.found.inner.reduction.update.accumulator
         return [
-            f"// register_block: tiles of {n['MR']} x {n['NR']} values of `{accumulator}` stay in registers; what varies",
-            f"// with {j.variable} is packed into a panel that every tile reads contiguously.",
+            f"// register_block: {n['MR']} x {n['NR']} tiles of `{accumulator}` stay in registers; what varies with",
+            f"// {j.variable} is packed into a panel that every tile reads contiguously.",
             f"typedef float {n['vec']} __attribute__((vector_size({4 * int(self.parameters['W'])})));",
             f"constexpr int {n['MR']} = {self.parameters['MR']};  // knob: {n['MR']} in {{4, 6, 8, 12}}",
             f"constexpr int {n['NV']} = {self.parameters['NV']};  // knob: {n['NV']} in {{1, 2, 3, 4}}",
@@ -58,7 +58,7 @@ class _Writer:
         return f"const {loop.type} {loop.variable} = std::min<{loop.type}>({at}, {loop.bound_text} - 1);"
 
     def _row_blocks(self) -> list[str]:
-        n, i, k = self.n, self.found.i, self.found.k
+        n, i, k = self.n, self.found.i, self.found.inner.k
         depth = [
             f"const {k.type} {n['k_end']} = {self._end(k, n['k0'], n['KC'])};",
             *self._pack(),
@@ -73,17 +73,17 @@ class _Writer:
         return self._stepped(i, n["i0"], n["MC"], body)
 
     def _over_k(self, body: list[str]) -> list[str]:
-        n, k = self.n, self.found.k
+        n, k = self.n, self.found.inner.k
         v = k.variable
         return self._block(f"for ({k.type} {v} = {n['k0']}; {v} < {n['k_end']}; {v}++)", body)
 
     def _pack(self) -> list[str]:
         n, found = self.n, self.found
-        read = found.column_reads[0].node
-        before = needed((*found.i_preamble, *found.j_preamble), read)
-        at = f"({found.k.variable} - {n['k0']}) * {n['NR']} + {n['lane']}"
+        read = found.column_read.node
+        before = needed((*found.i_preamble, *found.inner.preamble), read)
+        at = f"({found.inner.k.variable} - {n['k0']}) * {n['NR']} + {n['lane']}"
         body = [
-            self._inside(found.j, f"{n['j0']} + {n['lane']}"),
+            self._inside(found.inner.j, f"{n['j0']} + {n['lane']}"),
             *(line for each in before for line in self.source.lines_of(each)),
             f"{n['panel']}[{at}] = {text_of(read)};",
         ]
@@ -92,22 +92,22 @@ class _Writer:
 
     @property
     def _contiguous(self) -> bool:
-        index = self.found.row_reads[0].index
-        return index is not None and stride(index, self.found.k.variable) == ONE
+        index = self.found.row_read.index
+        return index is not None and stride(index, self.found.inner.k.variable) == ONE
 
     def _row_value(self) -> list[str]:
         """Lines that define ``a``, the value of row m at the current k."""
         n, found = self.n, self.found
         if self._contiguous:
-            return [f"const float {n['a']} = {n['rows']}[{n['m']}][{found.k.variable} - {n['k0']}];"]
-        read = found.row_reads[0].node
+            return [f"const float {n['a']} = {n['rows']}[{n['m']}][{found.inner.k.variable} - {n['k0']}];"]
+        read = found.row_read.node
         before = [line for each in needed(found.i_preamble, read) for line in self.source.lines_of(each)]
         return [self._inside(found.i, f"{n['m0']} + {n['m']}"), *before, f"const float {n['a']} = {text_of(read)};"]
 
     def _row_pointers(self) -> list[str]:
         n, found = self.n, self.found
-        read = found.row_reads[0].node
-        start = renamed(read, {found.k.variable: n["k0"]})
+        read = found.row_read.node
+        start = renamed(read, {found.inner.k.variable: n["k0"]})
         before = [line for each in needed(found.i_preamble, read) for line in self.source.lines_of(each)]
         body = [self._inside(found.i, f"{n['m0']} + {n['m']}"), *before, f"{n['rows']}[{n['m']}] = &{start};"]
         return [f"const float* {n['rows']}[{n['MR']}];", *self._over_m(body)]
@@ -119,7 +119,8 @@ class _Writer:
     def _tiles(self) -> list[str]:
         n = self.n
         corner = f"{n['tile']}[{n['m0']} - {n['i0']}]"
-        vector = f"{n['panel']} + ({self.found.k.variable} - {n['k0']}) * {n['NR']} + {n['n']} * {self.parameters['W']}"
+        depth = f"({self.found.inner.k.variable} - {n['k0']}) * {n['NR']}"
+        vector = f"{n['panel']} + {depth} + {n['n']} * {self.parameters['W']}"
         over_n = f"for (int {n['n']} = 0; {n['n']} < {n['NV']}; {n['n']}++)"
         load = self._block(over_n, [f"std::memcpy(&{n['b']}[{n['n']}], {vector}, sizeof({n['vec']}));"])
         update = self._block(over_n, [f"{n['acc']}[{n['m']}][{n['n']}] += {self._term()};"])
@@ -137,33 +138,37 @@ class _Writer:
         )
 
     def _term(self) -> str:
-        update = self.found.reduction.update
+        update = self.found.inner.reduction.update
         parts = [self._substituted(part) for part in update.fused or (update.term,)]
         return " * ".join(f"({part})" if update.fused and " " in part else part for part in parts)
 
     def _substituted(self, node: Node) -> str:
-        row, column = (text_of(each[0].node) for each in (self.found.row_reads, self.found.column_reads))
+        row, column = (text_of(each.node) for each in (self.found.row_read, self.found.column_read))
         names = {row: self.n["a"], column: f"{self.n['b']}[{self.n['n']}]"}
         reads = [each for each in of_type(node, "subscript_expression") if text_of(each) in names]
         return substituted(node, [(each, names[text_of(each)]) for each in reads])
 
     def _epilogue(self) -> list[str]:
         n, found = self.n, self.found
-        i, j = found.i, found.j
+        i, j = found.i, found.inner.j
         value = f"{n['tile']}[{i.variable} - {n['i0']}][{j.variable} - {n['j0']}]"
-        start = text_of(found.initial)
+        start = text_of(found.inner.initial)
         zero = start.rstrip("fF").strip("0.") == ""
-        accumulator = found.reduction.update.accumulator
+        accumulator = found.inner.reduction.update.accumulator
         body = [
-            *(line for each in needed(found.j_preamble, *found.epilogue, found.initial) for line in self._text(each)),
+            *(
+                line
+                for each in needed(found.inner.preamble, *found.inner.epilogue, found.inner.initial)
+                for line in self._text(each)
+            ),
             f"float {accumulator} = {value if zero else f'{start} + {value}'};",
-            *(line for each in found.epilogue for line in self._text(each)),
+            *(line for each in found.inner.epilogue for line in self._text(each)),
         ]
         end = self._end(j, n["j0"], n["NR"])
         columns = self._block(
             f"for ({j.type} {j.variable} = {n['j0']}; {j.variable} < {n['j_end']}; {j.variable}++)", body
         )
-        before = needed(found.i_preamble, *found.epilogue, *found.j_preamble, found.initial)
+        before = needed(found.i_preamble, *found.inner.epilogue, *found.inner.preamble, found.inner.initial)
         rows = [*(line for each in before for line in self._text(each)), *columns]
         opening = f"for ({i.type} {i.variable} = {n['i0']}; {i.variable} < {n['i_end']}; {i.variable}++)"
         return [f"const {j.type} {n['j_end']} = {end};", *self._block(opening, rows)]
@@ -182,8 +187,8 @@ class RegisterBlock(TreeTransform):
         for loop in loops_in(source.root):
             found = matmul_of(loop)
             if found is not None:
-                i, j, k = found.i.variable, found.j.variable, found.k.variable
-                subject = f"the {i}, {j}, {k} nest that reduces `{found.reduction.update.accumulator}`"
+                i, j, k = found.i.variable, found.inner.j.variable, found.inner.k.variable
+                subject = f"the {i}, {j}, {k} nest that reduces `{found.inner.reduction.update.accumulator}`"
                 evidence = f"lines {loop.line}-{loop.node.end_point[0] + 1}: one scalar accumulator over {k}"
                 yield Match(loop.node, subject, evidence, found)
 
@@ -191,7 +196,7 @@ class RegisterBlock(TreeTransform):
         """Pack, multiply in register tiles, then run the kernel's own epilogue on every tile."""
         found: Matmul = match.data
         names = {name: source.fresh(name) for name in _NAMES}
-        i, j, k = found.i.variable, found.j.variable, found.k.variable
+        i, j, k = found.i.variable, found.inner.j.variable, found.inner.k.variable
         for key, name in (("i0", f"{i}0"), ("j0", f"{j}0"), ("k0", f"{k}0"), ("m0", f"{i}1")):
             names[key] = source.fresh(name)
         for key, name in (("i_end", f"{i}_end"), ("j_end", f"{j}_end"), ("k_end", f"{k}_end")):

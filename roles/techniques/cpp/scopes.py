@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from roles.techniques.cpp.syntax import field, of_type, text_of
+from roles.techniques.cpp.syntax import field, identifiers, of_type, text_of
 
+_WIDTHS = ("int32_t", "int64_t", "uint32_t", "uint64_t", "size_t", "ptrdiff_t")
 INTEGER_TYPES = frozenset(
-    ("int", "long", "unsigned", "unsigned int", "long long", "size_t", "std::size_t", "ptrdiff_t", "std::ptrdiff_t")
-    + tuple(f"{space}{sign}int{width}_t" for space in ("", "std::") for sign in ("", "u") for width in (32, 64))
+    ("int", "long", "unsigned", "unsigned int", "long long", *_WIDTHS, *(f"std::{width}" for width in _WIDTHS))
 )
 _WRITERS = {"assignment_expression": "left", "update_expression": "argument"}
 
@@ -152,4 +152,17 @@ def fixed_value(name: str, use: Node) -> Node | None:
     if declaration is None or declaration.value is None or declaration.array:
         return None
     inside_for = declaration.node.parent is not None and declaration.node.parent.type == "for_statement"
-    return None if inside_for or reassigned(declaration) else declaration.value
+    if inside_for or reassigned(declaration):
+        return None
+    return declaration.value if all(_steady(each, declaration) for each in identifiers(declaration.value)) else None
+
+
+def _steady(name: str, user: Declaration) -> bool:
+    """True when an operand of an initialiser keeps its value as long as the variable lives."""
+    declared = declaration_of(name, user.node)
+    if declared is None:
+        return True
+    changes = assignments_to(declared) if declared.node.id != user.node.id else []
+    loop = declared.node.parent
+    counts = loop is not None and loop.type == "for_statement"
+    return all(counts and each.parent is not None and each.parent.type == "for_statement" for each in changes)

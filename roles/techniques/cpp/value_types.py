@@ -13,7 +13,10 @@ _RANK: dict[ValueType, int] = {"int": 0, "float": 1, "double": 2, "unknown": 3}
 
 
 def _widest(*types: ValueType) -> ValueType:
-    return max(types, key=lambda each: _RANK[each], default="unknown")
+    widest: ValueType = "int" if types else "unknown"
+    for each in types:
+        widest = each if _RANK[each] > _RANK[widest] else widest
+    return widest
 
 
 def value_type(node: Node) -> ValueType:
@@ -61,9 +64,11 @@ def _named(name: str, use: Node, element: bool) -> ValueType:
 def _called(node: Node) -> ValueType:
     name = math_name(node)
     written = text_of(field(node, "function"))
-    arguments = [value_type(each) for each in field(node, "arguments").named_children]
+    arguments: list[ValueType] = [value_type(each) for each in field(node, "arguments").named_children]
     if (name.endswith("f") and name not in ("erf",)) or name.startswith("vector_exp"):
         return "float"
+    if written in ("float", "double", "int"):
+        return _spelled(written)
     if written.startswith("static_cast<"):
         return _spelled(written.removeprefix("static_cast<").removesuffix(">"))
     wide = _widest(*arguments)

@@ -1,0 +1,103 @@
+"""Run by path: loads a built kernel, feeds it shapes whose buffers end at an unmapped page, prints the worst error.
+
+Standard input: ``{"library": path, "problem": name, "shapes": [[...], ...]}``. Standard output: one JSON list of errors
+as shares of the tolerance, one a shape. A read or write past the end of a buffer kills the process.
+"""
+
+import ctypes
+import json
+import mmap
+import sys
+
+import numpy as np
+
+PAGE = mmap.PAGESIZE
+LIBC = ctypes.CDLL(None, use_errno=True)
+KEPT = []
+
+
+def guarded(shape, rng=None):
+    """A float32 array whose last byte is followed by an unmapped page."""
+    size = int(np.prod(shape)) * 4
+    room = -(-max(size, 1) // PAGE) * PAGE
+    memory = mmap.mmap(-1, room + PAGE)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    if LIBC.mprotect(ctypes.c_void_p(base + room), PAGE, 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    array = np.frombuffer(memory, np.float32, size // 4, room - size).reshape(shape)
+    KEPT.append(memory)
+    array[...] = np.nan if rng is None else rng.standard_normal(shape)
+    return array
+
+
+def matmul(m, n, k, rng, transposed=False):
+    a, b, c = guarded((m, k), rng), guarded((n, k) if transposed else (k, n), rng), guarded((m, n))
+    right = b.T if transposed else b
+    return [a, b, c, m, n, k], c, a.astype(float) @ right.astype(float)
+
+
+def matmul_bt(m, n, k, rng):
+    return matmul(m, n, k, rng, transposed=True)
+
+
+def dense(m, n, k, rng):
+    (a, b, c, *_), out, product = matmul(m, n, k, rng)
+    bias = guarded((n,), rng)
+    return [a, b, bias, c, m, n, k], out, np.maximum(product + bias, 0.0)
+
+
+def distance(m, n, k, rng):
+    a, b, c = guarded((m, k), rng), guarded((k, n), rng), guarded((m, n))
+    want = ((a.astype(float)[:, :, None] - b.astype(float)[None]) ** 2).sum(1)
+    return [a, b, c, m, n, k], c, want
+
+
+def softmax(rows, cols, rng):
+    x, y = guarded((rows, cols), rng), guarded((rows, cols))
+    x *= 20
+    shifted = np.exp(x.astype(float) - x.astype(float).max(1, keepdims=True))
+    return [x, y, rows, cols], y, shifted / shifted.sum(1, keepdims=True)
+
+
+def rmsnorm(rows, hidden, rng):
+    x, w, y = guarded((rows, hidden), rng), guarded((hidden,), rng), guarded((rows, hidden))
+    wide = x.astype(float)
+    return [x, w, y, rows, hidden, 1e-5], y, wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * w
+
+
+def row_extremes(rows, cols, rng):
+    x, y = guarded((rows, cols), rng), guarded((rows, 2))
+    return [x, y, rows, cols], y, np.stack([x.max(1), x.min(1)], 1).astype(float)
+
+
+def transpose(rows, cols, rng):
+    x, y = guarded((rows, cols), rng), guarded((cols, rows))
+    return [x, y, rows, cols], y, x.T.astype(float)
+
+
+def scale_shift(rows, cols, rng):
+    x, y = guarded((rows, cols), rng), guarded((rows, cols))
+    return [x, y, rows, cols], y, x.astype(float) * 2.0 + 1.0
+
+
+def as_argument(value):
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value)
+
+
+def main():
+    request = json.load(sys.stdin)
+    solve = ctypes.CDLL(request["library"]).solve
+    make = globals()[request["problem"]]
+    worst = []
+    for number, shape in enumerate(request["shapes"]):
+        arguments, got, want = make(*shape, rng=np.random.default_rng(number))
+        solve(*map(as_argument, arguments))
+        error = np.abs(got - want) / (1e-4 + 1e-4 * np.abs(want))
+        worst.append(float(np.nan_to_num(error, nan=1e9).max(initial=0.0)))
+    json.dump(worst, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

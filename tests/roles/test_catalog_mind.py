@@ -1,0 +1,161 @@
+"""The catalog mind: deterministic, restart-safe, within the law, and honest in its plans."""
+
+import pytest
+from kernels import MATMUL, RMSNORM, SOFTMAX, TOUCHED
+
+from protocol.messages import Briefing, PastExperiment, Phase, Position, Proposal, Role, Verdict
+from roles.minds.catalog import CatalogMind
+from roles.minds.mind import Mind, NothingToPropose
+from roles.minds.registry import UnknownMind, make_mind, mind_names
+from roles.minds.scripted import NoChangeMind, ScriptedMind
+from roles.techniques.catalog import card_named
+
+
+def briefing(text: str, **changes) -> Briefing:
+    values = {
+        "agent": "explorer-0",
+        "role": Role.EXPLORER,
+        "number": 0,
+        "task": "t",
+        "language": "cpp",
+        "numerics": "reference",
+        "editable": {"kernel.cpp": text},
+        "base": "b" * 40,
+        "workloads": {},
+        "phase": Phase.EARLY,
+        "position": Position.UNKNOWN,
+    }
+    return Briefing(**{**values, **changes})
+
+
+def past(proposal: Proposal, verdict: Verdict, number: int = 0, base: str = "b" * 40) -> PastExperiment:
+    return PastExperiment(
+        id=f"e{number}",
+        agent="explorer-0",
+        role=Role.EXPLORER,
+        plan=proposal.plan,
+        parameters=proposal.variants[0].parameters,
+        verdict=verdict,
+        reason="",
+        gain=0.0,
+        base=base,
+        commit="c",
+        screened=tuple((each.parameters, 0.01 * number) for number, each in enumerate(proposal.variants)),
+    )
+
+
+def attempt(mind: Mind, told: Briefing) -> Proposal | None:
+    try:
+        return mind.propose(told)
+    except NothingToPropose:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "technique"),
+    [
+        (MATMUL, Role.EXPLORER, "register_block"),
+        (SOFTMAX, Role.EXPLORER, "vector_exp"),
+        (RMSNORM, Role.EXPLOITER, "split_accumulator"),
+    ],
+)
+def test_begins_with_what_the_source_shows(text: str, role: Role, technique: str) -> None:
+    assert CatalogMind().propose(briefing(text, role=role)).plan.technique == technique
+
+
+@pytest.mark.parametrize("kernel", TOUCHED)
+@pytest.mark.parametrize("role", Role)
+def test_same_briefing_same_proposal(kernel: str, role: Role) -> None:
+    told = briefing(TOUCHED[kernel][0], role=role, seed=7)
+    assert CatalogMind().propose(told) == CatalogMind().propose(told)
+
+
+def test_never_repeats_itself_and_says_when_it_is_done() -> None:
+    mind, history, seen = CatalogMind(), [], set()
+    while (proposal := attempt(mind, briefing(SOFTMAX, number=len(history), history=tuple(history)))) is not None:
+        for variant in proposal.variants:
+            key = (proposal.plan.technique, tuple(sorted(variant.parameters.items())))
+            assert key not in seen
+            assert variant.files["kernel.cpp"] != SOFTMAX
+            seen.add(key)
+        reverted = {each.plan.technique for each in history}
+        assert bool(proposal.plan.differs) == (proposal.plan.technique in reverted)
+        history.append(past(proposal, Verdict.REVERT, len(history)))
+    assert 5 < len(history) < 100
+
+
+def test_respects_the_law() -> None:
+    mind = CatalogMind()
+    closed = briefing(MATMUL, closed_categories=("register-blocking",), abandoned=("loop_interchange",))
+    assert mind.propose(closed).plan.technique not in ("register_block", "loop_interchange")
+    claimed = briefing(SOFTMAX, allowed_categories=("reductions",))
+    assert mind.propose(claimed).plan.category == "reductions"
+    strict = mind.propose(briefing(MATMUL, numerics="strict")).plan.technique
+    assert strict == "loop_interchange"
+
+
+@pytest.mark.parametrize("language", ["cuda", "triton"])
+def test_says_that_it_cannot_edit_other_languages(language: str) -> None:
+    with pytest.raises(NothingToPropose, match=language):
+        CatalogMind().propose(briefing("", language=language))
+
+
+def test_research_finds_an_untried_technique_and_the_next_plan_cites_it() -> None:
+    mind = CatalogMind()
+    first = mind.propose(briefing(SOFTMAX))
+    history = (past(first, Verdict.REVERT),)
+    report = mind.research(briefing(SOFTMAX, history=history), "search-1")
+    assert report.id == "search-1"
+    assert report.technique != first.plan.technique
+    card = card_named(report.technique)
+    assert card is not None
+    assert card.category == report.category
+    assert card.source.locator in {source.locator for source in report.sources}
+    plan = mind.propose(briefing(SOFTMAX, number=1, history=history, search=report)).plan
+    assert (plan.cites, plan.technique) == ("search-1", report.technique)
+
+
+def test_variants_are_bounded_and_differ() -> None:
+    for count in (1, 2, 8):
+        variants = CatalogMind().propose(briefing(MATMUL, max_variants=count)).variants
+        assert 1 <= len(variants) <= count
+        assert len({each.files["kernel.cpp"] for each in variants}) == len(variants)
+
+
+def test_keeping_everything_stays_correct(workbench) -> None:
+    for name in ("matmul_rows", "softmax_rows", "rmsnorm_double"):
+        text, problem, shapes = TOUCHED[name]
+        history: list[PastExperiment] = []
+        for number in range(5):
+            role = list(Role)[number % 2]
+            told = briefing(text, role=role, number=number // 2, history=tuple(history), max_variants=1)
+            proposal = attempt(CatalogMind(), told)
+            if proposal is not None:
+                history.append(past(proposal, Verdict.KEEP, number))
+                text = proposal.variants[0].files["kernel.cpp"]
+        assert history
+        assert workbench.worst_error(text, problem, shapes) <= 1.0, text
+
+
+def test_registry_names_what_it_knows() -> None:
+    assert [make_mind(name).name for name in mind_names()] == list(mind_names())
+    with pytest.raises(UnknownMind, match="catalog, noop"):
+        make_mind("oracle", {})
+    with pytest.raises(UnknownMind, match="depth"):
+        make_mind("catalog", {"depth": 3})
+
+
+def test_no_change_changes_only_a_comment(workbench) -> None:
+    proposal = NoChangeMind().propose(briefing(RMSNORM))
+    text = proposal.variants[0].files["kernel.cpp"]
+    assert text != RMSNORM
+    assert text.startswith(RMSNORM.rstrip("\n"))
+    assert workbench.worst_error(text, "rmsnorm", [[3, 5]]) <= 1.0
+
+
+def test_a_script_ends() -> None:
+    line = CatalogMind().propose(briefing(MATMUL))
+    mind = ScriptedMind([line])
+    assert mind.propose(briefing(MATMUL)) == line
+    with pytest.raises(NothingToPropose, match="1 proposals"):
+        mind.propose(briefing(MATMUL, number=1))
