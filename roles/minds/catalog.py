@@ -24,7 +24,7 @@ class CatalogMind:
         """The best admissible card at its best site, as K parameter variants."""
         if briefing.language != "cpp":
             raise NothingToPropose(f"the catalog has no source transform for {briefing.language}")
-        for candidate in _ordered(candidates(briefing), briefing):
+        for candidate in _ordered(candidates(briefing), briefing)[len(briefing.refused) :]:
             variants = _variants(candidate, briefing)
             if variants:
                 return Proposal(plan=_plan(candidate, briefing), variants=variants, dollars=0.0)

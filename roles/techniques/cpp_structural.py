@@ -1,9 +1,12 @@
 """Cards for C++ kernels that change structure: what an explorer takes first."""
 
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.cpp.fuse import FuseLoops
 from roles.techniques.cpp.interchange import LoopInterchange
+from roles.techniques.cpp.online_softmax import OnlineSoftmax
 from roles.techniques.cpp.register_block import RegisterBlock
 from roles.techniques.cpp.store_once import StoreOnce
+from roles.techniques.cpp.tile import TileNest
 from roles.techniques.cpp.vector_exp import VectorExp
 
 GOTO = Citation(
@@ -101,5 +104,61 @@ CARDS = (
         evidence="2.0 times on softmax_cpu with scalar and with vectorised exponentials, GCC 12",
         source=SOFTMAX,
         transform=StoreOnce,
+    ),
+    Card(
+        name="tile_nest",
+        title="Square cache tiles",
+        tier=Tier.DATA_MOVEMENT,
+        category="loop-order",
+        cells=cells("bandwidth latency balanced"),
+        languages=("cpp",),
+        helps="nests that read one array along rows and write another along columns, such as a transpose",
+        hurts="arrays that fit in the first-level cache",
+        bottleneck="one of the two arrays is touched one element per cache line",
+        mechanism="inside a tile every cache line is used up before it is evicted",
+        disproof="no gain: then both arrays were in cache",
+        fallback="other tile sizes",
+        expected_gain=0.6,
+        evidence="the usual gain on out-of-cache transposes is 2 to 4 times",
+        source=WOLF,
+        transform=TileNest,
+    ),
+    Card(
+        name="fuse_loops",
+        title="Fuse neighbouring loops",
+        tier=Tier.FUSION,
+        category="fusion",
+        cells=cells("bandwidth latency balanced"),
+        languages=("cpp",),
+        helps="neighbouring passes over the same elements",
+        hurts="fused bodies that need more registers than there are",
+        bottleneck="the same elements travel through the caches twice",
+        mechanism="one pass: the value that the first loop wrote is still in a register for the second",
+        disproof="no gain: then the elements were in the first-level cache",
+        fallback="restrict, so that the compiler may fuse by itself",
+        expected_gain=0.4,
+        evidence="half of the traffic of two elementwise passes",
+        source=WOLF,
+        transform=FuseLoops,
+    ),
+    Card(
+        name="online_softmax",
+        title="Maximum and sum in one pass",
+        tier=Tier.ALGORITHM,
+        category="fusion",
+        cells=cells("bandwidth compute", "mid late plateau"),
+        languages=("cpp",),
+        helps="rows that do not fit in cache: one pass over memory less",
+        hurts="rows in cache: the rescaling branch keeps the loop scalar, so this is usually reverted on a CPU",
+        bottleneck="the row is read once for its maximum and once more for the sum",
+        mechanism="the running sum is rescaled whenever the running maximum grows",
+        disproof="slower: then the pass was cheap and vectorisation mattered more",
+        fallback="split_accumulator on both passes",
+        expected_gain=0.03,
+        evidence="a third of the traffic on a GPU; slower than two vectorised passes on an in-cache row of a CPU",
+        source=SOFTMAX,
+        numerics=Numerics.TOLERANCE,
+        transform=OnlineSoftmax,
+        rewrite="softmax with a running maximum and a sum that is rescaled when it grows",
     ),
 )

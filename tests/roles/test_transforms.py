@@ -9,6 +9,9 @@ from roles.techniques.cpp.syntax import parse
 
 CARDS = [card for card in all_cards() if card.transform is not None and "cpp" in card.languages]
 EXPECTED = {
+    "tile_nest": {"transpose"},
+    "fuse_loops": {"extremes", "scale_shift"},
+    "online_softmax": {"softmax"},
     "register_block": {"matmul", "matmul_size_t", "matmul_rows", "matmul_transposed", "dense", "distance"},
     "loop_interchange": {"matmul", "matmul_size_t", "matmul_rows", "dense", "distance"},
     "vector_exp": {"softmax", "softmax_rows"},
