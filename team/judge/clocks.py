@@ -3,8 +3,8 @@
 The runner's clock is precise but only a claim. The judge's wall clock and the CPU time that the kernel charged to all
 threads of the runner cannot be forged from inside it. Both carry the cost of one exchange, which depends on the machine
 and its load; exchanges that launch nothing, and the base's own samples taken in turn, are the control. What a candidate
-claims too little shows as excess over that. A process that other programs keep from the core claims more than it burns:
-such samples say nothing about honesty, and are repeated while the machine allows.
+claims too little shows as excess over that. A process that other programs keep from its core claims more than it burns:
+such samples say nothing about honesty. They are repeated while that is affordable, and then count by their CPU time.
 """
 
 import statistics
@@ -63,6 +63,18 @@ class ClockAudit:
         wall = sample.wall_ns - sample.claimed_ns
         cpu = sample.cpu_ns - sample.claimed_ns * self._cores
         return _Reading(workload, sample.claimed_ns, wall, cpu, sample.queued_ns)
+
+    def cost(self) -> float:
+        """What one exchange costs in CPU time beyond the launches (nanoseconds), from what was seen so far."""
+        calm = [reading.cpu for reading in self._readings if reading.calm]
+        idle = [reading.cpu for reading in self.idle]
+        return max((statistics.median(values) for values in (calm, idle) if values), default=0.0)
+
+    def own_time(self, sample: Sample, cost: float) -> float:
+        """Nanoseconds that a sample's launches took: as claimed, or its CPU time when others had the core meanwhile."""
+        if self._cores > 1 or self._reading("", sample).calm:
+            return max(sample.claimed_ns, 1.0)
+        return max(min(sample.cpu_ns - cost, sample.claimed_ns), 1.0)
 
     def of(self, workloads: Iterable[str]) -> list[_Reading]:
         """The readings on some workloads."""

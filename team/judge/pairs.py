@@ -153,12 +153,10 @@ class Contest:
         """One pair, and whether both sides ran undisturbed."""
         samples = self._turns(base, candidate, lane)
         calm = [self.audits[side].add(lane.workload.name, sample) for side, sample in samples.items()]
-        launches = self.launches[lane.workload.name]
-        pair = Pair(
-            candidate_first=next(iter(samples)) == "candidate",
-            base_ns=max(samples["base"].claimed_ns, 1) / launches,
-            candidate_ns=max(samples["candidate"].claimed_ns, 1) / launches,
-        )
+        launches, cost = self.launches[lane.workload.name], self.audits["base"].cost()
+        times = {side: self.audits[side].own_time(sample, cost) / launches for side, sample in samples.items()}
+        first = next(iter(samples)) == "candidate"
+        pair = Pair(candidate_first=first, base_ns=times["base"], candidate_ns=times["candidate"])
         return pair, all(calm)
 
     def _turns(self, base: Stand, candidate: Stand, lane: Lane) -> dict[str, Sample]:
