@@ -24,7 +24,7 @@ VERDICT_STYLE = {
 }
 FAILURE_STYLE = "red"
 _MAX_NAME = 14
-_MIN_WHY = 12
+_ROOM = 36
 
 
 def line(event: ev.Event, state: CampaignState, width: int | None = None) -> str | None:
@@ -50,11 +50,17 @@ def segments_of(event: ev.Event, state: CampaignState, width: int | None) -> lis
 
 
 def _fitted(segments: list[Segment], width: int | None) -> list[Segment]:
+    """Cut the last piece to the width; where it has no room, give up the alignment of columns first."""
     if width is None:
         return segments
-    before = sum(len(text) for text, _ in segments[:-1])
+    if _length(segments[:-1]) + _ROOM > width:
+        segments = [(f"{' '.join(text.split())} ", style) for text, style in segments]
     text, style = segments[-1]
-    return [*segments[:-1], (w.cut(text, max(_MIN_WHY, width - before)), style)]
+    return [*segments[:-1], (w.cut(text, max(0, width - _length(segments[:-1]))), style)]
+
+
+def _length(segments: list[Segment]) -> int:
+    return sum(len(text) for text, _ in segments)
 
 
 def number_of(experiment: ExperimentState) -> str:

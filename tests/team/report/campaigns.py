@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from math import exp
+from math import exp, isnan
 from pathlib import Path
 
 from protocol import events as ev
@@ -116,7 +116,8 @@ class Script:
             self.say(agent.member.name, body, after=9.0)
 
     def measured(self, device: str, gain: float) -> Measurement:
-        pair = Pair(candidate_first=False, base_ns=1e6, candidate_ns=1e6 * exp(-gain))
+        candidate_ns = 1e6 if isnan(gain) else 1e6 * exp(-gain)
+        pair = Pair(candidate_first=False, base_ns=1e6, candidate_ns=candidate_ns)
         restart = Restart(pairs=dict.fromkeys(WORKLOADS, (pair,) * 4))
         checks = tuple(WorkloadCheck(workload=name, checks=6, worst=0.13) for name in WORKLOADS)
         return Measurement(
