@@ -55,11 +55,16 @@ def test_simpler_code_at_the_same_speed_is_kept(word: str) -> None:
     [
         pytest.param(-0.02, 0.004, id="slower beyond doubt"),
         pytest.param(0.0, 0.02, id="a loss above the threshold is left in the interval"),
-        pytest.param(-0.006, 0.009, id="estimate under the flat band"),
     ],
 )
 def test_simpler_code_that_may_be_slower_is_not_kept(gain: float, half: float) -> None:
     assert judge(measured(), decision("revert", gain, half), True, LAW)[0] is Verdict.REVERT
+
+
+def test_simpler_code_whose_estimate_is_under_the_flat_band_is_not_kept() -> None:
+    law = Policy(threshold=0.02)
+    assert judge(measured(), decision("revert", -0.0049, 0.009), True, law)[0] is Verdict.KEEP_SIMPLER
+    assert judge(measured(), decision("revert", -0.0051, 0.009), True, law)[0] is Verdict.REVERT
 
 
 def test_simpler_code_that_loses_one_workload_beyond_doubt_is_not_kept() -> None:

@@ -1,0 +1,162 @@
+"""Break each rule of the law, one at a time, in a copy of the tree, and require that its tests go red.
+
+    python scripts/mutate_law.py [WORD]        only mutations whose name holds WORD
+
+A mutation that survives is a rule that no test holds: its name is printed and the exit status is 1.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("protocol", "roles", "team", "tests", "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Replace ``old`` (which stands once in ``path``) by ``new``; ``tests`` must fail then."""
+
+    rule: str
+    path: str
+    old: str
+    new: str
+    tests: str
+
+
+def law(rule: str, name: str, old: str, new: str, tests: str = "") -> Mutation:
+    return Mutation(rule, f"protocol/{name}.py", old, new, f"tests/protocol/test_{tests or name}.py")
+
+
+def core(rule: str, old: str, new: str) -> Mutation:
+    return Mutation(rule, "team/coordination.py", old, new, "tests/team/test_coordination.py")
+
+
+MUTATIONS = (
+    law("tampered", "verdict", "Outcome.TAMPERED: Verdict.TAMPERED", "Outcome.TAMPERED: Verdict.REVERT"),
+    law("build failed", "verdict", "BUILD_FAILED: Verdict.BUILD_FAILED", "BUILD_FAILED: Verdict.REVERT"),
+    law("incorrect", "verdict", "Outcome.INCORRECT: Verdict.INCORRECT", "Outcome.INCORRECT: Verdict.REVERT"),
+    law("crashed", "verdict", "Outcome.CRASHED: Verdict.CRASHED", "Outcome.CRASHED: Verdict.REVERT"),
+    law("timeout", "verdict", "Outcome.TIMEOUT: Verdict.TIMEOUT", "Outcome.TIMEOUT: Verdict.REVERT"),
+    law("any workload incorrect", "verdict", "if not check.worst <= 1.0:", "if False:"),
+    law("all workloads compared", "verdict", "if missing or not compared:", "if False:"),
+    law("keep", "verdict", 'if decision.state == "keep":', "if False:"),
+    law("keep needs proof", "verdict", 'if decision.state == "keep":', 'if decision.state != "revert":'),
+    law("keep simpler", "verdict", "if simpler and", "if False and"),
+    law("simpler is flat", "verdict", "and _flat(decision, policy):", ":"),
+    law("simpler after a look", "verdict", 'decision.state != "continue" and ', ""),
+    law("simpler spares workloads", "verdict", "and spared", ""),
+    law("simpler flat band", "verdict", "and overall.gain > log1p(-policy.simpler_flat_band)", ""),
+    law("unresolved", "verdict", "return Verdict.UNRESOLVED, decision", "return Verdict.REVERT, decision"),
+    law("lost counts nothing", "counters", "_NEVER_RAN = (Verdict.LOST,)", "_NEVER_RAN = ()"),
+    law("search after three", "counters", "agent.owes_search, streaks.since_search = True, 0", "pass"),
+    law("keep clears the streak", "counters", "streaks.without_keep = streaks.since_search = 0", "pass"),
+    law("credit", "counters", "if cited in state.searches:", "if False:"),
+    law("abandon", "counters", "state.abandoned.append(name)", "pass"),
+    law("crashes in a row", "counters", "state.crash_streaks.pop(name, None)", "pass"),
+    law("category reverts in a row", "counters", "if same else 1", "if True else 1"),
+    law("keep opens the category", "counters", 'streaks.category, streaks.category_reverts = "", 0', "pass"),
+    law("profile duty", "counters", "agent.owes_profile = experiment.commit", "pass"),
+    law("five percent", "counters", "gain >= policy.profile_gain", "gain > 0"),
+    law("fractions, not logs", "counters", "expm1(experiment.overall.gain)", "(experiment.overall.gain)"),
+    law("rewrite to early", "counters", "streaks.early_from = streaks.experiments", "pass"),
+    law("rewrite only", "counters", "if experiment.plan.rewrite and", "if"),
+    law("plateau by small keeps", "counters", "streaks.small_keeps >= policy.plateau_after or ", ""),
+    law("plateau by reverts", "counters", " or streaks.without_keep >= policy.plateau_after", ""),
+    law("revert ends small keeps", "counters", "    streaks.small_keeps = 0\n", ""),
+    law("mid", "counters", "if age < policy.mid_from:", "if True:"),
+    law("late", "counters", "Phase.MID if age < policy.late_from else Phase.LATE", "Phase.MID"),
+    law("closed category", "counters", ">= policy.close_category_after", ">= 10**6"),
+    law("search blocks plans", "admission", "if agent.owes_search:", "if False:"),
+    law("abandoned is refused", "admission", "if plan.technique in state.abandoned:", "if False:"),
+    law("switch category", "admission", "if plan.category in closed_categories(", "if () and closed_categories("),
+    law("cite the search", "admission", "if agent.search is not None and", "if False and"),
+    law("cite a real search", "admission", "if plan.cites and", "if False and"),
+    law("say what differs", "admission", "if not plan.differs and", "if False and"),
+    law("baseline first", "duties", "if _device(agent) not in state.baselines:", "if False:"),
+    law("await baselines", "duties", "if not ending(state, now) and _awaits", "if False and _awaits"),
+    law("not for ever", "duties", "return not agent.alive and now", "return False and now"),
+    law("experiment budget", "duties", "if policy.max_experiments is not None and", "if False and"),
+    law("clock budget", "duties", "if policy.max_minutes is not None and", "if False and"),
+    law("idle time is free", "duties", " - state.idle_time", ""),
+    law("money budget", "duties", "if policy.max_dollars is not None and", "if False and"),
+    law("stop", "duties", "or state.stop:", ":"),
+    law("nothing after the end", "duties", "state.finished or state.baseline_refused", "state.baseline_refused"),
+    law("owed search is no end", "duties", "return not agent.owes_search and", "return"),
+    law("drain", "duties", "if not why or state.landings or any(", "if not why or any("),
+    law("search duty", "duties", "if agent.owes_search:", "if False:"),
+    law("profile duty is given", "duties", "if agent.owes_profile:", "if False:"),
+    law("round remeasure", "duties", "if state.rounds > state.measured_in_round", "if False"),
+    law("last word", "duties", 'return "" if _owes_last_word(state) else why', "return why"),
+    law("verify elsewhere", "duties", "if elsewhere and", "if False and"),
+    law("verify at home when alone", "duties", "if elsewhere and", "if"),
+    law("stopped agents verify nothing", "duties", "and not (agent.open and isinstance(agent.open.duty, Stop))", ""),
+    law("verify once", "duties", "or _being_verified(state, landing):", ":"),
+    law("exhausted rests", "duties", "if _exhausted(state, name):", "if False:"),
+    law("lost is not spent", "duties", "len(state.experiments) - state.lost", "len(state.experiments)"),
+    law("round length", "rounds", ">= state.policy.round_experiments", ">= 10**6"),
+    law("recap order", "rounds", "state.experiments[id_] for id_ in state.verdicts[state.round_from :]",
+        "e for e in state.judged[state.round_from :]"),
+    law("refused plans cost", "state", "tries += 1\n    state.dollars += body.dollars", "tries += 1", "duties"),
+    law("head of an agent", "state", "if landing.agent == agent:", "if False:", "duties"),
+    law("durable", "ledger", 'self._db.execute("COMMIT")', "pass"),
+    law("one transaction", "ledger", 'self._db.execute("BEGIN IMMEDIATE")', "pass"),
+    law("newer schema", "ledger", "if schema > SCHEMA:", "if False:"),
+    law("wire: extensions", "wire", "ext_hook=_no_extension", "ext_hook=msgpack.ExtType"),
+    law("wire: cap", "wire", "if size > limit:", "if False:"),
+    core("zombies", "if not asker.alive or asker.incarnation != incarnation:", "if False:"),
+    core("same ask", "if asker.open is not None and asker.open.ask == ask:", "if False:"),
+    core("old ask", "if asker.last_ask == ask:", "if False:"),
+    core("restart loses the open duty", 'lost = self._loss(agent, "its agent was restarted")', "lost = ()"),
+    core("death loses the open duty", "self.record(agent, *self._loss(agent, why), ", "self.record(agent, "),
+    core("resume loses open duties", '*lost.items()])', "])"),
+    core("late reports", "if not self._is_open(agent, duty_id):\n            return\n        current", "current"),
+    core("reports answer duties", "if not _answers(body, current.duty):", "if False:"),
+    core("one plan", '"" if current.plan == plan else', '"" if True else'),
+    core("admission", "why = refusal(self.state, agent, plan, current.base)", 'why = ""'),
+    core("no gap", "        if not admitted:\n            return (body,)", "        return (body,)"),
+    core("A/A finds nothing", "and body.null_kept:", "and False:"),
+    core("rounds end", "if rounds.round_is_over(self.state):", "if False:"),
+    core("the end", "why = duties.finished(self.state, self._clock())\n        if why:", "if False:"),
+)  # fmt: skip
+
+
+def survives(mutation: Mutation, tree: Path) -> bool:
+    """Whether the rule's tests stay green without the rule."""
+    file = tree / mutation.path
+    text = file.read_text()
+    if text.count(mutation.old) != 1:
+        raise SystemExit(
+            f"{mutation.rule}: {mutation.old!r} stands {text.count(mutation.old)} times in {mutation.path}"
+        )
+    file.write_text(text.replace(mutation.old, mutation.new))
+    try:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutation.tests]
+        run = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True)
+        return run.returncode == 0
+    finally:
+        file.write_text(text)
+
+
+def main() -> int:
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [m for m in MUTATIONS if word in m.rule]
+    with tempfile.TemporaryDirectory(prefix="kt-mutants-") as name:
+        tree = Path(name)
+        for part in PACKAGES:
+            source = ROOT / part
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
+        alive = []
+        for mutation in chosen:
+            alive += [mutation.rule] if survives(mutation, tree) else []
+            print("SURVIVES" if alive[-1:] == [mutation.rule] else "killed  ", mutation.rule, flush=True)
+    print(f"{len(chosen) - len(alive)} of {len(chosen)} killed", *(f"survivor: {rule}" for rule in alive), sep="\n")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
