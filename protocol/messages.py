@@ -95,9 +95,9 @@ class Plan(Message):
     disproof: str = Field(min_length=1, description="what observation would refute the mechanism")
     fallback: str = Field(min_length=1, description="what to try when it is refuted")
     cell: str = Field(min_length=1, description="strategy-matrix cell, 'position/phase'")
-    rewrite: str = Field("", description="the design in one sentence when this is a principled rewrite, else empty")
-    differs: str = Field("", description="what is different from the team's reverted try of the same technique")
-    cites: str = Field("", description="id of the search that inspired it, when a search duty was owed")
+    rewrite: str = Field(default="", description="the design in one sentence when this is a principled rewrite")
+    differs: str = Field(default="", description="what is different from the team's reverted try of the same technique")
+    cites: str = Field(default="", description="id of the search that inspired it, when a search duty was owed")
 
 
 class Variant(Message):
@@ -112,7 +112,7 @@ class Proposal(Message):
 
     plan: Plan
     variants: tuple[Variant, ...] = Field(min_length=1, max_length=8)
-    dollars: float = Field(0.0, ge=0.0, allow_inf_nan=False)
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
 class Source(Message):
@@ -131,7 +131,7 @@ class SearchReport(Message):
     technique: str
     category: str
     why: str
-    dollars: float = Field(0.0, ge=0.0, allow_inf_nan=False)
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
 class ProfileReport(Message):
@@ -142,7 +142,7 @@ class ProfileReport(Message):
     position: Position = Position.UNKNOWN
     metrics: dict[str, float] = {}
     remarks: tuple[str, ...] = ()
-    claim: str = Field("", description="how far the evidence carries, in one sentence")
+    claim: str = Field(default="", description="how far the evidence carries, in one sentence")
 
 
 # ---------------------------------------------------------------- what the judge saw
@@ -195,14 +195,14 @@ class Measurement(Message):
     """Everything the judge saw of one base/candidate comparison, raw."""
 
     outcome: Outcome
-    detail: str = Field("", description="one sentence: what happened and where")
-    workload: str = Field("", description="the workload on which it happened, when there is one")
+    detail: str = Field(default="", description="one sentence: what happened and where")
+    workload: str = Field(default="", description="the workload on which it happened, when there is one")
     restarts: tuple[Restart, ...] = ()
     checks: tuple[WorkloadCheck, ...] = ()
     base_build: Build | None = None
     candidate_build: Build | None = None
     device: DeviceInfo | None = None
-    discarded: int = Field(0, description="disturbed blocks thrown away")
+    discarded: int = Field(default=0, description="disturbed blocks thrown away")
     seconds: dict[str, float] = Field(default_factory=dict, description="wall time by part: build, check, measure")
     simplicity: dict[str, tuple[int, int]] = Field(
         default_factory=dict, description="tokens, branches, knobs: (base, candidate)"
@@ -348,7 +348,7 @@ class PastExperiment(Message):
     base: str
     commit: str
     screened: tuple[tuple[dict[str, Parameter], float | None], ...] = Field(
-        (), description="every variant's parameters with its screened log gain, None when it failed"
+        default=(), description="every variant's parameters with its screened log gain, None when it failed"
     )
 
 
@@ -369,8 +369,8 @@ class Briefing(Message):
     direction: str = ""
     allowed_categories: tuple[str, ...] = Field(default=(), description="empty means any")
     closed_categories: tuple[str, ...] = ()
-    abandoned: tuple[str, ...] = Field((), description="techniques that the team abandoned or that crashed for good")
-    search: SearchReport | None = Field(None, description="the next plan must cite it when present")
+    abandoned: tuple[str, ...] = Field(default=(), description="techniques that the team abandoned after crashes")
+    search: SearchReport | None = Field(default=None, description="the next plan must cite it when present")
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
     refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")

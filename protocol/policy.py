@@ -12,73 +12,93 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # What it takes to keep an experiment.
-    threshold: float = Field(0.01, ge=0.0, description="smallest gain worth keeping; the noise floor may only raise it")
-    total_error: float = Field(
-        0.005, gt=0.0, lt=1.0, description="false keeps allowed per A/A experiment, all looks together"
+    threshold: float = Field(
+        default=0.01, ge=0.0, description="smallest gain worth keeping; the noise floor may only raise it"
     )
-    looks: tuple[int, ...] = Field((8, 16, 32, 64, 128), description="pairs after which the sequential test may decide")
+    total_error: float = Field(
+        default=0.005, gt=0.0, lt=1.0, description="false keeps allowed per A/A experiment, all looks together"
+    )
+    looks: tuple[int, ...] = Field(
+        default=(8, 16, 32, 64, 128), description="pairs after which the sequential test may decide"
+    )
     futility_error: float = Field(
-        0.01, gt=0.0, description="chance to stop a true threshold-sized gain for futility, per look"
+        default=0.01, gt=0.0, description="chance to stop a true threshold-sized gain for futility, per look"
     )
     worst_workload_loss: float = Field(
-        0.05, gt=0.0, description="loss of one workload, beyond doubt, that vetoes a keep"
+        default=0.05, gt=0.0, description="loss of one workload, beyond doubt, that vetoes a keep"
     )
     simpler_flat_band: float = Field(
-        0.005, gt=0.0, description="largest loss that still counts as flat for KEEP_SIMPLER"
+        default=0.005, gt=0.0, description="largest loss that still counts as flat for KEEP_SIMPLER"
     )
-    simpler_token_drop: float = Field(0.02, gt=0.0, description="fewer tokens by at least this share counts as simpler")
+    simpler_token_drop: float = Field(
+        default=0.02, gt=0.0, description="fewer tokens by at least this share counts as simpler"
+    )
     pairs_per_restart: int = Field(
-        4, ge=1, description="pairs measured before both runners are replaced by fresh processes"
+        default=4, ge=1, description="pairs measured before both runners are replaced by fresh processes"
     )
     struck_restarts: int = Field(
-        2, ge=0, description="a keep must still stand without this many of its best restarts (bad ones happen)"
+        default=2, ge=0, description="a keep must still stand without this many of its best restarts (bad ones happen)"
     )
     uncalibrated_sd: float = Field(
-        0.10, gt=0.0, description="restart scatter assumed while a single restart is all that is known"
+        default=0.10, gt=0.0, description="restart scatter assumed while a single restart is all that is known"
     )
     sample_ns: int = Field(
-        200_000, gt=0, description="shortest timed sample; launches are batched into it (nanoseconds)"
+        default=200_000, gt=0, description="shortest timed sample; launches are batched into it (nanoseconds)"
     )
-    timeout_factor: float = Field(3.0, gt=1.0, description="evaluation longer than this times the baseline's is killed")
+    timeout_factor: float = Field(
+        default=3.0, gt=1.0, description="evaluation longer than this times the baseline's is killed"
+    )
     clock_disagreement: float = Field(
-        0.05, gt=0.0, description="runner's clock against the judge's wall clock; more is TAMPERED"
+        default=0.05, gt=0.0, description="runner's clock against the judge's wall clock; more is TAMPERED"
     )
     floor_margin: float = Field(
-        0.9, gt=0.0, le=1.0, description="times under this share of the roofline floor are TAMPERED"
+        default=0.9, gt=0.0, le=1.0, description="times under this share of the roofline floor are TAMPERED"
     )
-    variants: int = Field(4, ge=1, le=8, description="parameter variants (K) raced within one experiment")
+    variants: int = Field(default=4, ge=1, le=8, description="parameter variants (K) raced within one experiment")
     screen_pairs: int = Field(
-        4, ge=1, description="pairs per variant in the race that picks the champion; never reused"
+        default=4, ge=1, description="pairs per variant in the race that picks the champion; never reused"
     )
 
     # Calibration.
-    calibration_restarts: int = Field(24, ge=4, description="restarts of the A/A calibration at the baseline")
-    planted_gain: float = Field(0.02, gt=0.0, description="known extra work that a campaign's own check must find")
+    calibration_restarts: int = Field(default=24, ge=4, description="restarts of the A/A calibration at the baseline")
+    planted_gain: float = Field(
+        default=0.02, gt=0.0, description="known extra work that a campaign's own check must find"
+    )
 
     # Counters and what they trigger.
     stuck_after: int = Field(
-        3, ge=1, description="reverts or crashes in a row of one agent that trigger the search duty"
+        default=3, ge=1, description="reverts or crashes in a row of one agent that trigger the search duty"
     )
-    abandon_after: int = Field(3, ge=1, description="crashes in a row of one approach that abandon it for the team")
-    close_category_after: int = Field(3, ge=1, description="same-category reverts in a row that force a switch")
-    profile_gain: float = Field(0.05, gt=0.0, description="a KEEP of at least this gain triggers the profile duty")
-    plateau_gain: float = Field(0.02, gt=0.0, description="KEEPs below this gain count towards the plateau")
-    plateau_after: int = Field(5, ge=1, description="small KEEPs in a row, or reverts in a row, that mean plateau")
+    abandon_after: int = Field(
+        default=3, ge=1, description="crashes in a row of one approach that abandon it for the team"
+    )
+    close_category_after: int = Field(default=3, ge=1, description="same-category reverts in a row that force a switch")
+    profile_gain: float = Field(
+        default=0.05, gt=0.0, description="a KEEP of at least this gain triggers the profile duty"
+    )
+    plateau_gain: float = Field(default=0.02, gt=0.0, description="KEEPs below this gain count towards the plateau")
+    plateau_after: int = Field(
+        default=5, ge=1, description="small KEEPs in a row, or reverts in a row, that mean plateau"
+    )
     rewrite_resets_at: float = Field(
-        0.10, gt=0.0, description="a rewrite's KEEP of this gain returns its agent to early"
+        default=0.10, gt=0.0, description="a rewrite's KEEP of this gain returns its agent to early"
     )
-    mid_from: int = Field(10, ge=1, description="experiments of an agent after which it is in phase mid")
-    late_from: int = Field(30, ge=1, description="experiments of an agent after which it is in phase late")
-    round_experiments: int = Field(8, ge=1, description="experiments of the team that make a round")
+    mid_from: int = Field(default=10, ge=1, description="experiments of an agent after which it is in phase mid")
+    late_from: int = Field(default=30, ge=1, description="experiments of an agent after which it is in phase late")
+    round_experiments: int = Field(default=8, ge=1, description="experiments of the team that make a round")
     absent_after: float = Field(
-        120.0, gt=0.0, description="seconds after which the team no longer waits for an agent whose process is gone"
+        default=120.0,
+        gt=0.0,
+        description="seconds after which the team no longer waits for an agent whose process is gone",
     )
-    recheck_every: int = Field(25, ge=1, description="experiments after which the incumbent is measured again")
+    recheck_every: int = Field(default=25, ge=1, description="experiments after which the incumbent is measured again")
 
     # Budget. None means that this limit does not apply.
-    max_experiments: int | None = Field(24, ge=1, description="experiments of the whole team")
-    max_minutes: float | None = Field(None, gt=0.0, description="wall clock of the campaign (minutes)")
-    max_dollars: float | None = Field(None, ge=0.0, description="money spent by minds, in-flight included (US dollars)")
+    max_experiments: int | None = Field(default=24, ge=1, description="experiments of the whole team")
+    max_minutes: float | None = Field(default=None, gt=0.0, description="wall clock of the campaign (minutes)")
+    max_dollars: float | None = Field(
+        default=None, ge=0.0, description="money spent by minds, in-flight included (US dollars)"
+    )
     target_speedup: float | None = Field(
-        None, gt=1.0, description="speedup over the baseline that ends the search early"
+        default=None, gt=1.0, description="speedup over the baseline that ends the search early"
     )

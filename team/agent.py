@@ -62,7 +62,8 @@ class Line:
 
     def noise(self) -> Noise | None:
         """The calibrated noise of this agent's device."""
-        noise = ray.get(self._coordinator.facts.remote(self._member.device))["noise"]
+        facts: Any = ray.get(self._coordinator.facts.remote(self._member.device))
+        noise = facts["noise"]
         return Noise.model_validate(noise) if noise else None
 
     def report(self, body: AnyBody) -> str:

@@ -23,8 +23,10 @@ class Workload(_Strict):
     name: str = Field(min_length=1)
     dims: dict[str, int] = Field(description="every integer parameter of the kernel by name")
     scalars: dict[str, float] = Field(default_factory=dict, description="every floating-point scalar parameter by name")
-    weight: float = Field(1.0, gt=0.0, description="share in the weighted geometric mean")
-    known_broken: bool = Field(False, description="the baseline fails here and everybody knows; listed, never timed")
+    weight: float = Field(default=1.0, gt=0.0, description="share in the weighted geometric mean")
+    known_broken: bool = Field(
+        default=False, description="the baseline fails here and everybody knows; listed, never timed"
+    )
 
 
 class Argument(_Strict):
@@ -32,27 +34,27 @@ class Argument(_Strict):
 
     shape: tuple[str | int, ...] = Field(description="extents: dim names, integers or products such as 'M*K'")
     role: Literal["input", "output", "inout"] | None = Field(
-        None, description="default: a const pointer is an input, any other an output"
+        default=None, description="default: a const pointer is an input, any other an output"
     )
     values: Literal["normal", "uniform", "positive", "integers"] = Field(
-        "normal", description="distribution of an input that the reference module does not make itself"
+        default="normal", description="distribution of an input that the reference module does not make itself"
     )
-    low: int = Field(0, description="smallest value of 'integers'")
-    high: int = Field(2**15, description="one past the largest value of 'integers'")
+    low: int = Field(default=0, description="smallest value of 'integers'")
+    high: int = Field(default=2**15, description="one past the largest value of 'integers'")
 
 
 class Tolerance(_Strict):
     """|got - want| <= atol + rtol * |want|, element by element."""
 
-    atol: float = Field(1e-4, ge=0.0)
-    rtol: float = Field(1e-4, ge=0.0)
+    atol: float = Field(default=1e-4, ge=0.0)
+    rtol: float = Field(default=1e-4, ge=0.0)
 
 
 class BuildSpec(_Strict):
     """What the judge passes to the compiler, on both sides alike."""
 
-    flags: tuple[str, ...] | None = Field(None, description="replaces the default '-O3 -march=native'")
-    timeout_s: float = Field(120.0, gt=0.0, description="one compilation (seconds)")
+    flags: tuple[str, ...] | None = Field(default=None, description="replaces the default '-O3 -march=native'")
+    timeout_s: float = Field(default=120.0, gt=0.0, description="one compilation (seconds)")
 
 
 class TaskSpec(_Strict):
@@ -61,12 +63,16 @@ class TaskSpec(_Strict):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     contract: Literal["solve", "triton"] = "solve"
     device: Literal["cpu", "cuda"] = "cpu"
-    operator: str = Field("", description="what it computes, for strategy memory; default: the task's name")
+    operator: str = Field(default="", description="what it computes, for strategy memory; default: the task's name")
     source: str = Field(description="the file that defines the kernel's entry point")
-    editable: tuple[str, ...] = Field((), description="files an experiment may change; default: the source alone")
-    reference: str = Field("reference.py", description="module with reference(**kwargs), trusted and human-owned")
+    editable: tuple[str, ...] = Field(
+        default=(), description="files an experiment may change; default: the source alone"
+    )
+    reference: str = Field(
+        default="reference.py", description="module with reference(**kwargs), trusted and human-owned"
+    )
     numerics: Literal["reference", "strict", "approximate"] = Field(
-        "reference", description="'approximate' alone permits fast-math flags and intrinsics"
+        default="reference", description="'approximate' alone permits fast-math flags and intrinsics"
     )
     objective: Literal["geomean"] = "geomean"
     arguments: dict[str, Argument] = Field(default_factory=dict, description="pointer parameters by name")
