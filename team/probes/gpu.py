@@ -56,9 +56,7 @@ def _device(index: int) -> Finding:
     try:
         busy = int(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
     except pynvml.NVMLError as error:
-        if (
-            getattr(error, "value", None) != pynvml.NVML_ERROR_NOT_SUPPORTED
-        ):  # MIG
+        if getattr(error, "value", None) != pynvml.NVML_ERROR_NOT_SUPPORTED:  # MIG
             raise
         busy = 0
     idle = busy < 5 and int(memory.free) > 0.9 * int(memory.total)

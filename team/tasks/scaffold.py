@@ -55,15 +55,16 @@ def scaffold(
     shapes: Mapping[str, Sequence[str]] | None = None,
     scalars: Mapping[str, float] | None = None,
 ) -> Path:
-    """Write ``task.toml`` and a ``reference.py`` to complete into ``folder`` (default: the kernel's own); the folder.
+    """Write ``task.toml`` and a ``reference.py`` to complete into ``folder``; the folder.
 
     ``dims`` and ``scalars`` give one value for every integer and floating-point parameter of ``solve``; ``shapes``
     gives extents of pointers that the source does not show. ``UserError`` lists everything that is missing at once.
-    No file is ever overwritten; a kernel from elsewhere is copied into ``folder``.
+    No file is ever overwritten. The default is a new folder beside the kernel, with its name without suffix; a kernel
+    that is not in the folder is copied there.
     """
     if not kernel_file.is_file():
         raise UserError(f"There is no file {kernel_file}.", 'Give a file with extern "C" void solve(...).')
-    target = (folder or kernel_file.parent).resolve()
+    target = (folder or kernel_file.with_suffix("")).resolve()
     draft = _draft(kernel_file, target, dims, shapes or {}, scalars or {})
     files = {"task.toml": _task_toml(draft)}
     if not (target / "reference.py").exists():

@@ -73,11 +73,14 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     kernel = tmp_path / "scale.cpp"
     kernel.write_text('extern "C" void solve(float* y, int n) { for (int i = 0; i < n; i++) y[i] *= 2; }\n')
     (tmp_path / "reference.py").write_text("# mine\n")
-    folder = scaffold(kernel, None, {"n": 100})
+    folder = scaffold(kernel, tmp_path, {"n": 100})
     assert folder == tmp_path
     assert (tmp_path / "reference.py").read_text() == "# mine\n"
-    with pytest.raises(UserError, match=r"task\.toml exists"):
-        scaffold(kernel, None, {"n": 100})
+    assert scaffold(kernel, None, {"n": 100}) == tmp_path / "scale"
+    assert {path.name for path in (tmp_path / "scale").iterdir()} == {"task.toml", "reference.py", "scale.cpp"}
+    for again in (tmp_path, None):
+        with pytest.raises(UserError, match=r"task\.toml exists"):
+            scaffold(kernel, again, {"n": 100})
     other = tmp_path / "other"
     other.mkdir()
     (other / "scale.cpp").write_text("another\n")
