@@ -26,7 +26,7 @@ def missing(findings: Sequence[Finding]) -> list[Finding]:
 def _key() -> Finding:
     if os.environ.get("ANTHROPIC_API_KEY"):
         return Finding("ANTHROPIC_API_KEY", True, "set", "", CLAUDE)
-    remedy = "Set it for --mind anthropic; the built-in mind needs no key."
+    remedy = "Set it to use that mind; the built-in one needs no key."
     return Finding("ANTHROPIC_API_KEY", False, "ANTHROPIC_API_KEY is not set.", remedy, CLAUDE)
 
 

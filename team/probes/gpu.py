@@ -18,7 +18,7 @@ def gpus() -> Iterator[Finding]:
     yield from devices
     yield program("nvcc", _TOOLKIT, CUDA, pick=-2)
     yield program("ncu", f"{_TOOLKIT} It comes with Nsight Compute.", PROFILES, pick=-1)
-    yield program("compute-sanitizer", _TOOLKIT, CHECKS)
+    yield program("compute-sanitizer", _TOOLKIT, CHECKS, pick=-1)
     if any(finding.name.startswith("gpu ") for finding in devices):
         yield from _with_gpu()
 

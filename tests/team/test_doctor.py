@@ -42,7 +42,7 @@ def test_the_value_of_the_key_is_never_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_empty_path_is_a_finding_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     absent = {finding.name for finding in missing(diagnose())}
-    assert absent == {"git", "g++"}
+    assert {"git", "g++"} <= absent
 
 
 def test_a_full_or_unwritable_place_and_one_core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
