@@ -23,6 +23,7 @@ from team.tasks.task import Buffer, Task
 ALIGNMENT = 64  # bytes; a cache line, and the widest vector
 GUARD = 512  # bytes before and after every output
 PAGE = 4096
+_WORDS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}  # for comparing bit by bit
 
 
 class Arena:
@@ -143,17 +144,17 @@ class Lease:
                 band.copy_(junk.expand(band.shape))
             self._guards[place.buffer.name] = junk
 
-    def outputs(self, launch: int) -> dict[str, torch.Tensor]:
-        """Views of one launch's outputs; valid while the runner stands still."""
+    def outputs(self, launches: int) -> dict[str, torch.Tensor]:
+        """Views of the first launches' outputs, (launches, *shape) each; valid while the runner stands still."""
         written = [place for place in self._layout.places if place.buffer.is_written]
-        return {place.buffer.name: self._data(place)[launch].view(place.shape) for place in written}
+        return {place.buffer.name: self._data(place)[:launches].view(launches, *place.shape) for place in written}
 
     def damage(self, inputs: Mapping[str, torch.Tensor]) -> str:
         """One clause about a changed input, or an empty string."""
         for place in self._layout.places:
             if place.buffer.role == "input":
-                mine, theirs = inputs[place.buffer.name].view(torch.uint8), self._data(place).view(torch.uint8)
-                if not torch.equal(mine, theirs):
+                words = _WORDS[place.buffer.dtype.itemsize]
+                if not torch.equal(inputs[place.buffer.name].view(words), self._data(place).view(words)):
                     return f"input '{place.buffer.name}' was changed"
         return ""
 

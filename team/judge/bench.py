@@ -70,14 +70,20 @@ class Stand:
         for trace, outcome in ((lease.damage(inputs), Outcome.TAMPERED), (lease.overrun(), Outcome.INCORRECT)):
             if trace:
                 raise Failed(self.side, outcome, trace, self.workload)
-        worst = 0.0
+        got = lease.outputs(len(wants))
+        want = {name: torch.stack([one[name] for one in wants]) for name in got}
+        found = self.task.compare(got, want, ease)
+        if not found.passes:
+            raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, wants, ease), self.workload)
+        return found.worst
+
+    def _first_wrong(self, got: Tensors, wants: list[Tensors], ease: dict[str, float] | None) -> str:
+        """One clause about the first launch that is wrong."""
         for launch, want in enumerate(wants):
-            found = self.task.compare(lease.outputs(launch), want, ease)
+            found = self.task.compare({name: value[launch] for name, value in got.items()}, want, ease)
             if not found.passes:
-                where = f"launch {launch + 1} of {len(wants)}: " if len(wants) > 1 else ""
-                raise Failed(self.side, Outcome.INCORRECT, where + found.detail, self.workload)
-            worst = max(worst, found.worst)
-        return worst
+                return f"launch {launch + 1} of {len(wants)}: {found.detail}" if len(wants) > 1 else found.detail
+        return "an output is wrong"
 
 
 class Bench:

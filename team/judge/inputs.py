@@ -12,9 +12,9 @@ from typing import Literal
 
 import torch
 
-from team.judge.failures import BaselineBroken
 from team.tasks.spec import Argument, Workload
-from team.tasks.task import Buffer, Task, Tensors, draw
+from team.tasks.task import Buffer, Task, Tensors
+from team.tasks.values import draw
 
 SLACK = 1 << 16  # elements that the pool is longer than the largest input, so that slices differ
 Profile = Literal["normal", "large", "tiny", "zeros", "constant"]
@@ -114,10 +114,3 @@ def shaped(task: Task, workload: Workload, inputs: Tensors, launch: int) -> Tens
     """One launch's inputs in the shapes that the reference expects."""
     buffers = {buffer.name: buffer for buffer in task.inputs}
     return {name: value[launch].view(task.shape(buffers[name], workload)) for name, value in inputs.items()}
-
-
-def no_workloads(task: Task) -> BaselineBroken:
-    """What is said when every workload is known to be broken."""
-    return BaselineBroken(
-        f"Every workload of task {task.spec.name} is marked known_broken.", "Mend one and remove its mark."
-    )

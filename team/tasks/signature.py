@@ -188,7 +188,7 @@ def _signature(node: tree_sitter.Node) -> Signature:
     returns = node.child_by_field_name("type")
     if returns is None or _text(returns) != "void":
         raise SignatureError(f"{ENTRY} does not return void.", "Write results into an output pointer instead.")
-    nodes = [child for child in listed.children if child.is_named and child.type != "comment"]
+    nodes = [child for child in listed.children if child.type not in ("(", ")", ",", "comment")]
     if [_text(child) for child in nodes] == ["void"]:
         nodes = []
     return _checked(tuple(_parameter(child, number) for number, child in enumerate(nodes, start=1)))

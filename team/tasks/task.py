@@ -19,6 +19,7 @@ from team.errors import UserError
 from team.tasks.comparison import Deviation, deviation
 from team.tasks.signature import Parameter, Signature, parse_signature
 from team.tasks.spec import TaskSpec, Workload, read_spec
+from team.tasks.values import draw
 
 Tensors = dict[str, torch.Tensor]
 
@@ -63,6 +64,8 @@ class Task:
         self.buffers = tuple(_buffer(spec, parameter) for parameter in signature.pointers)
         self.inputs = tuple(buffer for buffer in self.buffers if buffer.is_read)
         self.outputs = tuple(buffer for buffer in self.buffers if buffer.is_written)
+        self._shapes: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._parameters: dict[str, Mapping[str, inspect.Parameter]] = {}
         self.makes_inputs = callable(getattr(module, "make_inputs", None))
         _complete(self)
 
@@ -73,7 +76,10 @@ class Task:
 
     def shape(self, buffer: Buffer, workload: Workload) -> tuple[int, ...]:
         """Extents of one buffer on one workload."""
-        return tuple(_extent(extent, workload, buffer.name) for extent in buffer.extents)
+        key = (buffer.name, workload.name)
+        if key not in self._shapes:
+            self._shapes[key] = tuple(_extent(extent, workload, buffer.name) for extent in buffer.extents)
+        return self._shapes[key]
 
     def make_inputs(self, workload: Workload, seed: int) -> Tensors:
         """Every input by name, from the reference module's ``make_inputs`` or from ``arguments.values``."""
@@ -169,10 +175,11 @@ class Task:
     def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call one function of the reference module with those arguments that it names."""
         function: Callable[..., Any] = getattr(self._module, name)
-        parameters = inspect.signature(function).parameters.values()
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            named = {parameter.name for parameter in parameters}
-            for parameter in parameters:
+        if name not in self._parameters:
+            self._parameters[name] = inspect.signature(function).parameters
+        named = self._parameters[name]
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in named.values()):
+            for parameter in named.values():
                 if parameter.default is parameter.empty and parameter.name not in arguments:
                     raise UserError(
                         f"{name} in {self.folder / self.spec.reference} wants '{parameter.name}', which is neither a "
@@ -201,20 +208,6 @@ def load_task(folder: Path) -> Task:
         raise UserError(f"{folder / spec.source} cannot be read: {error}.", "Correct 'source' in task.toml.") from None
     language = "cuda" if spec.device == "cuda" else "cpp"
     return Task(folder, spec, parse_signature(source, language), _module(folder / spec.reference))
-
-
-def draw(
-    values: str, low: int, high: int, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
-) -> torch.Tensor:
-    """Random contents of one input: ``values`` for floats, [low, high) for integers, fair coins for bool."""
-    if dtype is torch.bool:
-        return torch.randint(0, 2, shape, generator=generator).to(dtype)
-    if values == "integers" or not dtype.is_floating_point:
-        return torch.randint(low, high, shape, generator=generator).to(dtype)
-    if values == "normal":
-        return torch.randn(shape, generator=generator).to(dtype)
-    uniform = torch.rand(shape, generator=generator)
-    return (uniform + 1e-3 if values == "positive" else uniform).to(dtype)
 
 
 def _module(path: Path) -> ModuleType:
@@ -260,6 +253,8 @@ def _complete(task: Task) -> None:
             )
     if not task.outputs:
         raise UserError(f"Task {spec.name} has no output.", "Give one argument the role 'output' or 'inout'.")
+    if not task.workloads:
+        raise UserError(f"Every workload of task {spec.name} is marked known_broken.", "Mend one, remove its mark.")
     for workload in spec.workloads:
         for parameter in task.signature.parameters:
             table = "dims" if parameter.is_integer else "scalars"

@@ -1,34 +1,29 @@
 """Every cheat is rejected as its first line says, and every honest kernel passes."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import GALLERY, TASK  # pyright: ignore
+from exhibits import CHEATS, HONEST, TASK, expected, text_of
 
-from protocol.messages import Outcome
+from protocol.messages import Measurement, Outcome
 from team.judge.client import Judge
 from team.judge.request import Compare
 
-CHEATS = sorted((GALLERY / "cheats").glob("*.cpp"))
-HONEST = sorted((GALLERY / "honest").glob("*.cpp"))
+
+def judged(judge: Judge, exhibit: Path, tree: Path) -> Measurement:
+    (tree / "softmax.cpp").write_text(text_of(exhibit))
+    return judge.compare(Compare(task=str(TASK), base=str(TASK), candidate=str(tree)))
 
 
-def expected(fixture: Path) -> set[Outcome]:
-    """The outcomes named on a fixture's first line: ``// A01 incorrect|tampered: why``."""
-    words = fixture.read_text().splitlines()[0].removeprefix("// ").split(":")[0].split()[-1]
-    return {Outcome(word) for word in words.split("|")}
-
-
-@pytest.mark.parametrize("fixture", CHEATS, ids=lambda path: path.stem)
-def test_cheat_is_rejected(fixture: Path, judge: Judge, tree_of: Callable[[Path], Path]) -> None:
-    seen = judge.compare(Compare(task=str(TASK), base=str(TASK), candidate=str(tree_of(fixture))))
-    assert seen.outcome in expected(fixture), seen.detail
+@pytest.mark.parametrize("exhibit", CHEATS, ids=lambda path: path.stem)
+def test_cheat_is_rejected(exhibit: Path, judge: Judge, tmp_path: Path) -> None:
+    seen = judged(judge, exhibit, tmp_path)
+    assert seen.outcome in expected(exhibit), seen.detail
     assert seen.detail
 
 
-@pytest.mark.parametrize("fixture", HONEST, ids=lambda path: path.stem)
-def test_honest_kernel_passes(fixture: Path, judge: Judge, tree_of: Callable[[Path], Path]) -> None:
-    seen = judge.compare(Compare(task=str(TASK), base=str(TASK), candidate=str(tree_of(fixture))))
+@pytest.mark.parametrize("exhibit", HONEST, ids=lambda path: path.stem)
+def test_honest_kernel_passes(exhibit: Path, judge: Judge, tmp_path: Path) -> None:
+    seen = judged(judge, exhibit, tmp_path)
     assert seen.outcome is Outcome.MEASURED, seen.detail
     assert seen.pairs >= 8

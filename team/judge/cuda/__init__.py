@@ -1,0 +1,1 @@
+"""The judge of CUDA kernels: the same requests, on a GPU."""

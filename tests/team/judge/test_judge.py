@@ -1,0 +1,186 @@
+"""The judge end to end: a real process, real compilers, real runners."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tasks_on_disk import ONCE, write_task, write_tree
+
+from protocol.messages import Outcome
+from protocol.sequential import decide
+from team.devices.cpu import cpu_devices
+from team.errors import UserError
+from team.judge.client import Judge
+from team.judge.failures import BaselineBroken, JudgeDied
+from team.judge.request import Calibrate, Check, Compare, Screen
+from team.tasks.spec import read_spec
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scratch")
+
+
+@pytest.fixture(scope="module")
+def judge(scratch: Path) -> Iterator[Judge]:
+    with Judge(cpu_devices(1)[0], scratch) as warm:
+        yield warm
+
+
+def runners_of(judge: Judge) -> list[psutil.Process]:
+    return [] if judge.pid is None else psutil.Process(judge.pid).children(recursive=True)
+
+
+def test_half_the_work_is_seen_as_twice_as_fast(judge: Judge, tmp_path: Path) -> None:
+    task, candidate = write_task(tmp_path / "task"), write_tree(tmp_path / "candidate", ONCE)
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(candidate)))
+    assert seen.outcome is Outcome.MEASURED, seen.detail
+    policy = read_spec(task).policy
+    decision = decide(seen.restarts, {"small": 1.0, "odd": 1.0}, None, policy)
+    assert 1.5 < decision.overall.speedup < 3.0
+    assert seen.base_build is not None
+    assert seen.candidate_build is not None
+    assert seen.base_build.flags == seen.candidate_build.flags
+    assert seen.base_build.artifact != seen.candidate_build.artifact
+    assert {check.workload for check in seen.checks} == {"small", "odd"}
+    assert all(check.checks >= 2 and check.worst <= 1.0 for check in seen.checks)
+    assert seen.simplicity["tokens"][1] < seen.simplicity["tokens"][0]
+    assert seen.device is not None
+    assert {"build", "check", "measure", "kernel"} <= set(seen.seconds)
+
+
+def test_the_same_kernel_is_not_kept(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ONCE)
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(task)))
+    assert seen.outcome is Outcome.MEASURED, seen.detail
+    assert decide(seen.restarts, {"small": 1.0, "odd": 1.0}, None, read_spec(task).policy).state != "keep"
+
+
+def test_screen_answers_in_order(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task")
+    trees = [write_tree(tmp_path / name, body) for name, body in (("a", ONCE), ("b", "    y[0] = 1.0f;\n"), ("c", "x"))]
+    seen = judge.screen(Screen(task=str(task), base=str(task), candidates=tuple(map(str, trees))))
+    assert [one.outcome for one in seen] == [Outcome.MEASURED, Outcome.INCORRECT, Outcome.BUILD_FAILED]
+    assert seen[0].pairs == read_spec(task).policy.screen_pairs
+    assert "error" in seen[2].detail
+
+
+def test_calibration_reports_both_halves(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ONCE, looks=(8,))
+    noise, seen, findings = judge.calibrate(Calibrate(task=str(task), base=str(task)))
+    assert len(seen.restarts) == 4
+    assert noise.pair_sd > 0.0
+    assert findings["planted_gain"] == pytest.approx(0.0198, abs=1e-4)
+    assert findings["found"] == (findings["planted"]["state"] == "keep")
+    assert findings["clean"] == (findings["aa"]["state"] != "keep")
+    assert "seccomp" in findings["sandbox"]
+
+
+def test_check_times_nothing(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task")
+    assert judge.check(Check(task=str(task), tree=str(task))).outcome is Outcome.MEASURED
+    wrong = write_tree(tmp_path / "wrong", "    y[0] = 1.0f;\n")
+    seen = judge.check(Check(task=str(task), tree=str(wrong)))
+    assert (seen.outcome, seen.restarts) == (Outcome.INCORRECT, ())
+
+
+def test_a_broken_base_is_not_an_outcome(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", "    y[0] = 1.0f;\n")
+    with pytest.raises(BaselineBroken, match="baseline is broken"):
+        judge.compare(Compare(task=str(task), base=str(task), candidate=str(write_tree(tmp_path / "c", ONCE))))
+    with pytest.raises(BaselineBroken, match="baseline is broken"):
+        judge.calibrate(Calibrate(task=str(task), base=str(task)))
+
+
+def test_a_faulty_task_is_a_sentence(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task")
+    (task / "reference.py").write_text("def reference(x, y):\n    raise ValueError('no such luck')\n")
+    with pytest.raises(UserError, match="no such luck"):
+        judge.compare(Compare(task=str(task), base=str(task), candidate=str(task)))
+
+
+def test_only_editable_files_may_differ(judge: Judge, tmp_path: Path) -> None:
+    task, candidate = write_task(tmp_path / "task"), write_tree(tmp_path / "candidate", ONCE)
+    (candidate / "notes.txt").write_text("changed\n")
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(candidate)))
+    assert seen.outcome is Outcome.TAMPERED
+    assert "notes.txt" in seen.detail
+
+
+def test_links_and_foreign_includes_are_refused(judge: Judge, tmp_path: Path) -> None:
+    task, linked = write_task(tmp_path / "task"), write_tree(tmp_path / "linked", ONCE)
+    (linked / "extra.h").unlink()
+    (linked / "extra.h").symlink_to(task / "notes.txt")
+    foreign = write_tree(tmp_path / "foreign", ONCE)
+    (tmp_path / "outside.h").write_text("\n")
+    (foreign / "extra.h").write_text(f'#include "{tmp_path}/outside.h"\n')
+    for tree, says in ((linked, "symbolic link"), (foreign, "outside.h")):
+        seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(tree)))
+        assert (seen.outcome, says in seen.detail) == (Outcome.TAMPERED, True), seen.detail
+
+
+def test_a_runner_killed_from_outside_gets_a_second_chance(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ONCE, looks=(32,))
+    killed: list[int] = []
+
+    def kill_one_runner() -> None:
+        while not killed:
+            for process in runners_of(judge):
+                if process.is_running() and "artifact" in " ".join(_command(process)):
+                    os.kill(process.pid, signal.SIGKILL)
+                    killed.append(process.pid)
+                    return
+
+    assassin = threading.Thread(target=kill_one_runner)
+    judge.check(Check(task=str(task), tree=str(task)))  # warm: what follows is measurement
+    judge.compare(Compare(task=str(task), base=str(task), candidate=str(task)))
+    assassin.start()
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(task)))
+    assassin.join()
+    assert killed
+    assert seen.outcome is Outcome.MEASURED, seen.detail
+
+
+def test_a_dead_judge_takes_its_runners_along(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", "    for (volatile int go = 1; go;) {}\n")
+    judge = Judge(cpu_devices(1)[0], tmp_path / "scratch")
+    judge.start()
+    seen: list[psutil.Process] = []
+
+    def kill_when_running() -> None:
+        while not seen:
+            seen.extend(process for process in runners_of(judge) if "artifact" in " ".join(_command(process)))
+        judge.kill()
+
+    assassin = threading.Thread(target=kill_when_running)
+    assassin.start()
+    with pytest.raises(JudgeDied):
+        judge.check(Check(task=str(task), tree=str(task)))
+    assassin.join()
+    _, alive = psutil.wait_procs(seen, timeout=5)
+    assert not alive
+    judge.close()
+    assert not any((tmp_path / "scratch" / "work").iterdir())
+
+
+def test_closing_leaves_no_process_and_no_work(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ONCE)
+    with Judge(cpu_devices(1)[0], tmp_path / "scratch") as judge:
+        judge.check(Check(task=str(task), tree=str(task)))
+        assert not runners_of(judge)
+        assert judge.pid is not None
+        process = psutil.Process(judge.pid)
+    assert not process.is_running()
+    assert not any((tmp_path / "scratch" / "work").iterdir())
+    assert not any((tmp_path / "scratch" / "empty").iterdir())
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
