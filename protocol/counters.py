@@ -10,7 +10,7 @@ from protocol.messages import Phase, Verdict
 
 if TYPE_CHECKING:
     from protocol.policy import Policy
-    from protocol.state import AgentState, CampaignState, ExperimentState
+    from protocol.record import AgentState, CampaignState, ExperimentState
 
 _NEVER_RAN = (Verdict.LOST,)
 

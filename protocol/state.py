@@ -1,158 +1,19 @@
 """The state of a campaign: the fold of its events, and nothing else.
 
 ``fold(events)`` rebuilds it after a crash; ``apply(state, event)`` moves it by one. No rule lives here: the rules read
-this state (``duties``, ``admission``, ``counters``) and the coordinator appends what they decide.
+this state (``duties``, ``admission``, ``counters``) and the coordinator appends what they decide. What the state holds
+is in ``protocol.record``.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from protocol import counters
 from protocol import events as ev
-from protocol.messages import (
-    DeviceInfo,
-    Duty,
-    Estimate,
-    Experiment,
-    Measurement,
-    Noise,
-    Parameter,
-    Plan,
-    ProfileReport,
-    Role,
-    SearchReport,
-    Verdict,
-)
-from protocol.policy import Policy
+from protocol.messages import Experiment, Role, Verdict
+from protocol.record import AgentState, CampaignState, ExperimentState, LandingState, OpenDuty
 
-
-@dataclass
-class OpenDuty:
-    """A duty that was handed out and not reported yet."""
-
-    ask: str
-    incarnation: str
-    duty: Duty
-    since: float
-
-
-@dataclass
-class AgentState:
-    """What the law needs to know about one agent. ``tries`` counts experiments handed to it and plans refused."""
-
-    member: ev.Member
-    device: DeviceInfo | None = None
-    incarnation: str = ""
-    alive: bool = False
-    absent_since: float = 0.0
-    open: OpenDuty | None = None
-    last_ask: str = ""
-    streaks: counters.Streaks = field(default_factory=counters.Streaks)
-    search: SearchReport | None = None
-    owes_search: bool = False
-    owes_profile: str = ""
-    profile: ProfileReport | None = None
-    exhausted_on: str = ""
-    tries: int = 0
-
-
-@dataclass
-class ExperimentState:
-    """One experiment from its duty to its end. ``number`` is 0 until its plan is admitted; numbers have no gap."""
-
-    id: str
-    agent: str
-    base: str
-    number: int = 0
-    plan: Plan | None = None
-    refused: list[str] = field(default_factory=list[str])
-    commit: str = ""
-    parameters: dict[str, Parameter] = field(default_factory=dict[str, Parameter])
-    screened: tuple[tuple[dict[str, Parameter], float | None], ...] = ()
-    measurement: Measurement | None = None
-    verdict: Verdict | None = None
-    reason: str = ""
-    overall: Estimate | None = None
-    workloads: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
-    landing: str = ""
-    dollars: float = 0.0
-    started: float = 0.0
-    ended: float = 0.0
-
-
-@dataclass
-class LandingState:
-    """A kept commit on its way to main."""
-
-    experiment: str
-    agent: str
-    candidate: str = ""
-    main: str = ""
-    how: str = ""
-    measured: ev.LandingMeasured | None = None
-
-
-@dataclass
-class CampaignState:
-    """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
-    ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST."""
-
-    start: ev.CampaignStarted | None = None
-    agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
-    experiments: dict[str, ExperimentState] = field(default_factory=dict[str, ExperimentState])
-    noise: dict[str, Noise] = field(default_factory=dict[str, Noise])
-    baselines: dict[str, ev.BaselineMeasured] = field(default_factory=dict[str, ev.BaselineMeasured])
-    baseline_refused: str = ""
-    main: str = ""
-    landings: dict[str, LandingState] = field(default_factory=dict[str, LandingState])
-    landed: list[ev.Landed] = field(default_factory=list[ev.Landed])
-    crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
-    abandoned: list[str] = field(default_factory=list[str])
-    searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])
-    reverted: set[str] = field(default_factory=set[str])
-    verdicts: list[str] = field(default_factory=list[str])
-    lost: int = 0
-    credits: dict[str, int] = field(default_factory=dict[str, int])
-    main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
-    measured_in_round: int = 0
-    numbered: int = 0
-    duties: int = 0
-    rounds: int = 0
-    round_from: int = 0
-    stop: str = ""
-    finished: str = ""
-    submitted: ev.Submitted | None = None
-    dollars: float = 0.0
-    first_time: float = 0.0
-    last_time: float = 0.0
-    idle_time: float = 0.0
-    last_seq: int = 0
-
-    @property
-    def policy(self) -> Policy:
-        """The law's numbers for this campaign."""
-        return self.started.policy
-
-    @property
-    def started(self) -> ev.CampaignStarted:
-        """The first event; there is none before it."""
-        if self.start is None:
-            raise ValueError("the ledger holds no campaign yet")
-        return self.start
-
-    @property
-    def judged(self) -> list[ExperimentState]:
-        """Experiments with a verdict, in the order of their numbers."""
-        done = [e for e in self.experiments.values() if e.verdict is not None]
-        return sorted(done, key=lambda e: e.number)
-
-    def head_of(self, agent: str) -> str:
-        """The commit that the agent's next experiment starts from: its newest unsettled kept commit, else main."""
-        for landing in reversed(self.landings.values()):
-            if landing.agent == agent:
-                return self.experiments[landing.experiment].commit
-        return self.main
+__all__ = ["AgentState", "CampaignState", "ExperimentState", "LandingState", "OpenDuty", "apply", "fold", "role_of"]
 
 
 def _campaign_started(state: CampaignState, event: ev.Event, body: ev.CampaignStarted) -> None:

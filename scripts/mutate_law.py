@@ -102,7 +102,7 @@ MUTATIONS = (
     law("recap order", "rounds", "state.experiments[id_] for id_ in state.verdicts[state.round_from :]",
         "e for e in state.judged[state.round_from :]"),
     law("refused plans cost", "state", "tries += 1\n    state.dollars += body.dollars", "tries += 1", "duties"),
-    law("head of an agent", "state", "if landing.agent == agent:", "if False:", "duties"),
+    law("head of an agent", "record", "if landing.agent == agent:", "if False:", "duties"),
     law("durable", "ledger", 'self._db.execute("COMMIT")', "pass"),
     law("one transaction", "ledger", 'self._db.execute("BEGIN IMMEDIATE")', "pass"),
     law("newer schema", "ledger", "if schema > SCHEMA:", "if False:"),
