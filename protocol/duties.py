@@ -26,7 +26,7 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
     over = finished(state, now)
     if over:
         return Stop(why=over)
-    if _device(agent) not in state.baselines:
+    if device_of(agent) not in state.baselines:
         return _baseline(state, now)
     if not ending(state, now) and _awaits_baselines(state, now):
         return Rest(seconds=REST_SECONDS, why="waiting for the other agents' baselines")
@@ -67,7 +67,8 @@ def _idle(duty: Duty) -> bool:
     return isinstance(duty, Rest | Stop)
 
 
-def _device(agent: AgentState) -> str:
+def device_of(agent: AgentState) -> str:
+    """The device that an agent works on: the one it joined with, else the one it was meant to get."""
     return agent.device.id if agent.device else agent.member.device
 
 
@@ -89,7 +90,7 @@ def _baseline(state: CampaignState, now: float) -> Duty:
 
 
 def _awaits_baselines(state: CampaignState, now: float) -> bool:
-    return any(_device(a) not in state.baselines and not _gone(state, a, now) for a in state.agents.values())
+    return any(device_of(a) not in state.baselines and not _gone(state, a, now) for a in state.agents.values())
 
 
 def _id(state: CampaignState, prefix: str) -> str:
@@ -106,9 +107,9 @@ def _landing(state: CampaignState, name: str) -> Duty | None:
     landing = next(iter(state.landings.values()), None)
     if landing is None or not landing.candidate or landing.measured or _being_verified(state, landing):
         return None
-    authors = _device(state.agents[landing.agent])
-    elsewhere = any(_working(a) and _device(a) != authors for a in state.agents.values())
-    if elsewhere and _device(state.agents[name]) == authors:
+    authors = device_of(state.agents[landing.agent])
+    elsewhere = any(_working(a) and device_of(a) != authors for a in state.agents.values())
+    if elsewhere and device_of(state.agents[name]) == authors:
         return None
     return VerifyLanding(
         id=_id(state, "v"), experiment=landing.experiment, candidate=landing.candidate, main=landing.main

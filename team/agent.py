@@ -14,7 +14,7 @@ from typing import Any
 import ray
 from pydantic import TypeAdapter
 
-from protocol.events import AnyBody, Member
+from protocol.events import AnyBody, ExperimentReported, Member
 from protocol.messages import Briefing, Duty, Noise, Plan, Rest, Stop
 from protocol.policy import Policy
 from roles.minds.registry import make_mind
@@ -23,6 +23,7 @@ from team.duties import PERFORM, Desk
 from team.judge.client import Judge
 from team.judge.failures import JudgeDied
 from team.runs import Run
+from team.supply import Carried, Shared, Supply, receive_run
 from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -34,9 +35,10 @@ ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": 0, "num_cpus": 1}
 class Line:
     """The agent's line to the coordinator: plain dicts over Ray, types on this side."""
 
-    def __init__(self, coordinator: Any, member: Member) -> None:
+    def __init__(self, coordinator: Any, member: Member, device: str) -> None:
         self._coordinator = coordinator
         self._member = member
+        self._device = device
         self.incarnation = uuid.uuid4().hex
 
     def join(self, device: dict[str, Any]) -> None:
@@ -62,13 +64,14 @@ class Line:
 
     def noise(self) -> Noise | None:
         """The calibrated noise of this agent's device."""
-        facts: Any = ray.get(self._coordinator.facts.remote(self._member.device))
+        facts: Any = ray.get(self._coordinator.facts.remote(self._device))
         noise = facts["noise"]
         return Noise.model_validate(noise) if noise else None
 
-    def report(self, body: AnyBody) -> str:
+    def report(self, body: AnyBody, bundle: bytes) -> str:
         """Report a duty; durable when this returns. The verdict, when it was an experiment."""
-        return ray.get(self._coordinator.report.remote(self._member.name, body.model_dump(mode="json")))
+        raw = body.model_dump(mode="json")
+        return ray.get(self._coordinator.report.remote(self._member.name, raw, bundle))
 
 
 class Agent:
@@ -76,19 +79,32 @@ class Agent:
 
     def __init__(self, coordinator: Any, member: dict[str, Any], folder: str, options: dict[str, Any]) -> None:
         self._member = Member.model_validate(member)
-        self._run = Run(Path(folder))
+        self._coordinator = coordinator
+        self._options = options
+        self._run, self._hub, self._supply = self._settle_in(Path(folder))
         _log_to(self._run.log(self._member.name))
         self._device = open_device(self._member.device)
         self._device.pin()
-        self._line = Line(coordinator, self._member)
-        self._options = options
+        self._line = Line(coordinator, self._member, self._device.id)
         self._rest = threading.Event()
+
+    def _settle_in(self, folder: Path) -> tuple[Run, Hub, Supply]:
+        """The run folder, hub and supply of this node: the campaign's own, or ones that bundles feed."""
+        node = ray.get_runtime_context().get_node_id()
+        if node == self._options["home"]:
+            return Run(folder), Hub.open(folder), Shared()
+
+        def ask(commit: str, known: list[str]) -> bytes:
+            return ray.get(self._coordinator.bundle.remote(commit, known))
+
+        started = self._options["baseline"]
+        run, hub = receive_run(folder.name, node, self._options["task_path"], started, ask(started, []))
+        return run, hub, Carried(hub, ask)
 
     def run(self) -> str:
         """Work until the coordinator says stop; why it did."""
         self._line.join(self._device.info().model_dump(mode="json"))
-        hub = Hub.open(self._run.folder)
-        desk = self._desk(hub)
+        desk = self._desk()
         try:
             while True:
                 duty = self._line.next_duty()
@@ -105,7 +121,9 @@ class Agent:
         log.info("duty: %s", duty)
         for attempt in range(_JUDGE_TRIES):
             try:
-                verdict = self._line.report(PERFORM[type(duty)](desk, duty))
+                body = PERFORM[type(duty)](desk, duty)
+                made = [body.commit] if isinstance(body, ExperimentReported) else []
+                verdict = self._line.report(body, desk.supply.offer(made, self._options["baseline"]))
                 log.info("reported: %s", verdict or "taken in")
                 return
             except JudgeDied as died:
@@ -114,13 +132,14 @@ class Agent:
                 desk.judge = self._judge()
         raise RuntimeError(f"{_JUDGE_TRIES} judges in a row died on {duty}")
 
-    def _desk(self, hub: Hub) -> Desk:
+    def _desk(self) -> Desk:
         return Desk(
             name=self._member.name,
             device=self._device,
             mind=make_mind(self._member.mind, self._options.get("mind", {})),
-            hub=hub,
-            worktree=hub.worktree(self._member.name),
+            hub=self._hub,
+            supply=self._supply,
+            worktree=self._hub.worktree(self._member.name),
             judge=self._judge(),
             trusted=self._run.trusted,
             snapshots=self._run.scratch(self._member.name) / "snapshots",

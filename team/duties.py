@@ -37,6 +37,7 @@ from team.errors import UserError
 from team.evidence.profile import profile
 from team.judge.client import Judge
 from team.judge.request import Calibrate, Compare, Screen
+from team.supply import Supply
 from team.workspace.hub import Hub
 from team.workspace.objects import Refused
 from team.workspace.worktree import Worktree
@@ -68,6 +69,7 @@ class Desk:
     device: Device
     mind: Mind
     hub: Hub
+    supply: Supply
     worktree: Worktree
     judge: Judge
     trusted: Path
@@ -79,6 +81,7 @@ class Desk:
 
     def snapshot(self, commit: str) -> str:
         """The task folder at a commit, as plain files."""
+        self.supply.fetch(commit)
         return str(self.hub.export(commit, self.snapshots))
 
     def compare(self, base: str, candidate: str) -> Measurement:
@@ -145,6 +148,7 @@ def perform_profile(desk: Desk, duty: Profile) -> ev.ProfileReported:
 
 def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | ev.NothingProposed:
     """One change: proposed, committed, admitted, raced over its variants, and the champion measured."""
+    desk.supply.fetch(duty.base)
     desk.worktree.reset(duty.base)
     why = ""
     for _ in range(MAX_REFUSALS):

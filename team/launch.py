@@ -172,6 +172,9 @@ class Campaign:
             "editable": list(started.editable),
             "weights": started.weights,
             "policy": started.policy.model_dump(mode="json"),
+            "home": self._ray.get_runtime_context().get_node_id(),
+            "baseline": started.commit,
+            "task_path": started.task_path,
         }
         return self._ray.remote(**wants)(Agent).remote(
             self._coordinator, member.model_dump(mode="json"), str(self._run.folder), options
