@@ -77,7 +77,7 @@ MUTATIONS = (
     law("cite the search", "admission", "if agent.search is not None and", "if False and"),
     law("cite a real search", "admission", "if plan.cites and", "if False and"),
     law("say what differs", "admission", "if not plan.differs and", "if False and"),
-    law("baseline first", "duties", "if _device(agent) not in state.baselines:", "if False:"),
+    law("baseline first", "duties", "(agent) not in state.baselines:", "(agent) in ():"),
     law("await baselines", "duties", "if not ending(state, now) and _awaits", "if False and _awaits"),
     law("not for ever", "duties", "return not agent.alive and now", "return False and now"),
     law("experiment budget", "duties", "if policy.max_experiments is not None and", "if False and"),

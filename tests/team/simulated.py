@@ -213,7 +213,7 @@ class World:
         for name in absent:
             self.die(name, noticed=True)
         for _ in range(limit):
-            for name in self.agents.keys() - absent:
+            for name in [name for name in self.agents if name not in absent]:
                 self.step(name)
             self.tick()
             self.check()
