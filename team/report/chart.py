@@ -171,14 +171,15 @@ def _failures(chart: Chart) -> list[Markup]:
     drawn_already = {point.experiment.id for point in chart.points}
     rest = [e for e in chart.state.experiments.values() if e.number and e.id not in drawn_already]
     name = el("text", "failed", x=at.LEFT - 9.0, y=at.FAILURES + 4.0, class_="tick end")
-    return [*([name] if rest else []), *(_without_speedup(chart, experiment) for experiment in rest)]
+    heading = [name] if any(experiment.verdict for experiment in rest) else []
+    return [*heading, *(_without_speedup(chart, experiment) for experiment in rest)]
 
 
 def _without_speedup(chart: Chart, experiment: ExperimentState) -> Markup:
     x, index = chart.axes.x(experiment.number), chart.agents[experiment.agent]
     tip = _tooltip(chart, experiment, None)
     if experiment.verdict is None:
-        return el("circle", el("title", tip), cx=x, cy=at.FAILURES, r=2.5, class_=f"running {colour_class(index)}")
+        return el("circle", el("title", tip), cx=x, cy=at.FAILURES, r=3.6, class_=f"running {colour_class(index)}")
     if experiment.verdict.value == "LOST":
         dash = f"M{x - 4:.1f} {at.FAILURES:.1f}h8"
         return el("path", el("title", tip), d=dash, class_=f"cross {colour_class(index)}")

@@ -14,7 +14,7 @@ from team.report.levels import main_speedup
 from team.report.markup import Child, Markup, el, joined
 from team.report.reading import Story, coordinator_pid, read_started_story
 from team.report.status import Status, status_of
-from team.report.table import code
+from team.report.table import code, section
 
 _FEW = 4
 
@@ -98,7 +98,8 @@ _HOW = {
 
 def _facts(state: CampaignState, status: Status) -> Markup:
     counts = status["experiments"]
-    tried = f"{counts['total']}, of which {counts['kept']} kept and {counts['landed']} landed"
+    tried = f"{counts['judged']} judged, {counts['kept']} kept, {counts['landed']} landed"
+    tried += f"; {counts['running']} in progress" if counts["running"] else ""
     facts: list[tuple[str, Child]] = [
         ("State", [status["state"], f": {status['why']}" if status["why"] else ""]),
         ("Main", [code(w.short_commit(state.main)), " from baseline ", code(w.short_commit(state.started.commit))]),
@@ -135,7 +136,7 @@ def _staircase(story: Story) -> Markup:
         "Every experiment at the speedup it would have given main, on a logarithmic scale; the line is main. "
         f"Vertical bars are intervals; each of their ends is wrong with a chance of at most {error}."
     )
-    return el("section", el("h2", "Staircase"), el("p", about), _legend(story.state), draw(story))
+    return section("Staircase", about, _legend(story.state), el("div", draw(story), class_="scroll"))
 
 
 def _legend(state: CampaignState) -> Markup:

@@ -9,6 +9,7 @@ from team.report import wording as w
 from team.report.lines import verdict_style
 from team.report.status import Status
 
+_DUTY_WIDTH = 36
 _STATE_STYLE = {"running": "bold green", "finished": "bold", "stopping": "bold yellow", "dead": "bold red"}
 
 
@@ -30,6 +31,8 @@ def headline(status: Status) -> Text:
     if status["why"]:
         text.append(f"\n{w.plain(status['why'])}", "dim")
     main = w.short_commit(status["main"]) or "-"
+    if status["speedup"]["how"] == "baseline":
+        return text.append(f"\nmain {main} is the baseline; nothing has landed yet")
     text.append(f"\nmain {main} is ").append(status["speedup"]["text"], "bold green")
     return text.append(f" over the baseline ({_source(status)})")
 
@@ -39,7 +42,6 @@ def _source(status: Status) -> str:
         "measured": "measured directly",
         "measured and landed": "measured, times what landed since",
         "landed": "product of the landings",
-        "baseline": "nothing landed yet",
     }[status["speedup"]["how"]]
     device = status["speedup"]["device"]
     return f"{how} on {w.short_device(device)}" if device else how
@@ -62,14 +64,15 @@ def budget_view(status: Status) -> RenderableType:
 def agents_table(status: Status) -> Table:
     """Who does what on which device."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("agent", "role", "device", "duty", "for", "experiments", "kept", "phase", "owes"):
-        table.add_column(name, justify="right" if name in ("for", "experiments", "kept") else "left", no_wrap=True)
+    for name in ("agent", "role", "device", "duty", "for", "tried", "kept", "phase", "owes"):
+        right = name in ("for", "tried", "kept")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "duty")
     for agent in status["agents"]:
         table.add_row(
             Text(w.plain(agent["name"]), "cyan" if agent["alive"] else "dim"),
             agent["role"],
             w.short_device(agent["device"]),
-            Text(_duty(agent, status["state"]), "" if agent["alive"] else "dim"),
+            _duty_cell(agent, status["state"]),
             w.duration(agent["duty_s"]) if agent["duty"] else "",
             str(agent["experiments"]),
             str(agent["kept"]),
@@ -79,10 +82,16 @@ def agents_table(status: Status) -> Table:
     return table
 
 
+def _duty_cell(agent: Status, state: str) -> Text:
+    """The one cell that gives way when a terminal is narrow."""
+    style = "" if agent["alive"] else "dim"
+    return Text(_duty(agent, state), style, no_wrap=True, overflow="ellipsis")
+
+
 def _duty(agent: Status, state: str) -> str:
     if not agent["alive"]:
         return "done" if state == "finished" else "not alive"
-    return w.plain(f"{agent['duty']} {agent['subject']}") if agent["duty"] else "idle"
+    return w.cut(w.plain(f"{agent['duty']} {agent['subject']}"), _DUTY_WIDTH) if agent["duty"] else "idle"
 
 
 def _footnotes(status: Status) -> list[Text]:
