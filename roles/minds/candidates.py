@@ -14,6 +14,7 @@ from roles.techniques.transform import Site, Transform
 SITE = "site"
 _OTHER_CELL = 0.6
 _REVERTED_HERE = 0.3
+_KEPT_HERE = 0.5
 _REVERTED_ELSEWHERE = 0.7
 _TRIES_PER_SITE = 2
 _OTHER_ROLE = -100.0
@@ -83,8 +84,11 @@ def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
     if not card.suits(briefing.position, briefing.phase):
         gain *= _OTHER_CELL
     for past in tries(card, briefing):
-        if not past.verdict.kept:
-            gain *= _REVERTED_HERE if at_site(past, key) or site.subject in past.plan.change else _REVERTED_ELSEWHERE
+        here = at_site(past, key) or site.subject in past.plan.change
+        if past.verdict.kept:
+            gain *= _KEPT_HERE if here else 1.0
+        else:
+            gain *= _REVERTED_HERE if here else _REVERTED_ELSEWHERE
     noise = random.Random(f"{briefing.seed}:{briefing.number}:{card.name}:{key}").random()
     gumbel = -log(-log(min(max(noise, 1e-9), 1 - 1e-9)))
     away = 0.0 if card.tier in taste.tiers else _OTHER_ROLE

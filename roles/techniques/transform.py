@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from tree_sitter import Node
 
@@ -67,7 +67,7 @@ class Transform(Protocol):
 class TreeTransform:
     """A transform on the syntax tree: subclasses say where (``matches``) and how (``rewrite``)."""
 
-    choices: Choices = MappingProxyType({})
+    choices: ClassVar[Choices] = MappingProxyType({})
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Every place where the edit is proven sound."""

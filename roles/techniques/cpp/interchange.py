@@ -1,6 +1,7 @@
 """Loop interchange of a reduction by scalar expansion: the contiguous loop runs innermost over many accumulators."""
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from tree_sitter import Node
 
@@ -10,7 +11,7 @@ from roles.techniques.cpp.loops import loops_in
 from roles.techniques.cpp.nests import Nest, nest_of
 from roles.techniques.cpp.render import needed, nest, replaced
 from roles.techniques.cpp.syntax import Source, text_of
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Choices, Match, TreeTransform
 
 
 def _strides(found: Nest, variable: str) -> list[bool]:
@@ -31,7 +32,7 @@ def gains_contiguity(found: Nest) -> bool:
 class LoopInterchange(TreeTransform):
     """``for j for k`` becomes ``for k for j``; each accumulator still adds its terms in the source's order."""
 
-    choices = {"tile": (256, 128, 512, 64)}  # noqa: RUF012
+    choices: ClassVar[Choices] = {"tile": (256, 128, 512, 64)}
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Nests of a reduction that read contiguously along the outer loop only."""

@@ -1,6 +1,7 @@
 """Compiler directives before a loop: ``omp simd`` and ``GCC unroll``; and taking one away again."""
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from tree_sitter import Node
 
@@ -8,9 +9,10 @@ from protocol.messages import Parameter
 from roles.techniques.cpp.independence import independent_iterations
 from roles.techniques.cpp.loops import Loop, loops_in
 from roles.techniques.cpp.reductions import reduction_of
+from roles.techniques.cpp.scopes import declaration_of
 from roles.techniques.cpp.split_accumulator import constant_trip, continues_another, lanes_gain
 from roles.techniques.cpp.syntax import Edit, Source, line_of, of_type, text_of
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Choices, Match, TreeTransform
 
 _OPERATORS = {"sum": "+", "max": "max", "min": "min"}
 
@@ -33,8 +35,14 @@ def _with_directive(source: Source, node: Node, directive: str) -> str:
 def _open(loop: Loop) -> bool:
     """A loop that can take a directive: a statement of a block, none before it, and worth one."""
     parent = loop.node.parent
-    worth = not constant_trip(loop) and not continues_another(loop)
+    worth = not constant_trip(loop) and not continues_another(loop) and not _counted(loop)
     return parent is not None and parent.type == "compound_statement" and worth and not directives(loop.node)
+
+
+def _counted(loop: Loop) -> bool:
+    """True when the bound is another loop's variable: a short, shrinking range."""
+    declared = declaration_of(text_of(loop.bound), loop.node)
+    return declared is not None and declared.node.parent is not None and declared.node.parent.type == "for_statement"
 
 
 class OmpSimd(TreeTransform):
@@ -64,7 +72,7 @@ class OmpSimd(TreeTransform):
 class UnrollPragma(TreeTransform):
     """``#pragma GCC unroll N`` on innermost loops."""
 
-    choices = {"factor": (4, 8, 2)}  # noqa: RUF012
+    choices: ClassVar[Choices] = {"factor": (4, 8, 2)}
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Canonical innermost loops without a directive."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tree_sitter import Node
 
@@ -11,7 +12,7 @@ from roles.techniques.cpp.loops import Loop, loops_in
 from roles.techniques.cpp.matmul import Matmul, matmul_of
 from roles.techniques.cpp.render import needed, nest, renamed, replaced, substituted
 from roles.techniques.cpp.syntax import Source, of_type, text_of
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Choices, Match, TreeTransform
 
 _NAMES = ["MR", "NV", "NR", "KC", "MC", "vec", "panel", "tile", "acc", "rows", "a", "b", "lane", "m", "n"]
 
@@ -180,7 +181,7 @@ class _Writer:
 class RegisterBlock(TreeTransform):
     """Blocks a matmul-shaped nest for registers."""
 
-    choices = {"MR": (6, 4, 8, 12), "NV": (2, 3, 1, 4), "KC": (256, 128, 512), "W": (8, 16)}  # noqa: RUF012
+    choices: ClassVar[Choices] = {"MR": (6, 4, 8, 12), "NV": (2, 3, 1, 4), "KC": (256, 128, 512), "W": (8, 16)}
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Matmul-shaped nests of three canonical loops."""

@@ -1,6 +1,7 @@
 """Split a reduction's one accumulator into independent lanes, so that the loop vectorises and its latency is hidden."""
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from protocol.messages import Parameter
 from roles.techniques.cpp.affine import ONE, polynomial, stride, symbols
@@ -9,9 +10,11 @@ from roles.techniques.cpp.loops import Loop, loops_in
 from roles.techniques.cpp.reductions import Reduction, reduction_of
 from roles.techniques.cpp.render import nest, replaced
 from roles.techniques.cpp.scopes import fixed_value
+from roles.techniques.cpp.store_once import repeat_of
 from roles.techniques.cpp.syntax import Source, of_type, text_of
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Choices, Match, TreeTransform
 
+_REPEATED = 0.5  # a call that a later loop repeats is better stored first: the lanes would hide the repetition
 _SCALAR_CALLS = ("exp", "expf", "log", "logf", "tanh", "tanhf", "pow", "powf", "sin", "cos", "erf", "erff")
 
 
@@ -41,7 +44,7 @@ def lanes_gain(found: Reduction) -> float:
 class SplitAccumulator(TreeTransform):
     """W x U independent partial results for a sum, a maximum or a minimum."""
 
-    choices = {"lanes": (16, 32, 64, 8)}  # noqa: RUF012
+    choices: ClassVar[Choices] = {"lanes": (16, 32, 64, 8)}
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Innermost reductions of unit step that run over a whole range."""
@@ -51,7 +54,8 @@ class SplitAccumulator(TreeTransform):
                 continue
             subject = f"the {found.update.kind} `{found.update.accumulator}` over {loop.variable}"
             evidence = f"line {loop.line}: one scalar accumulator, every update waits for the last one"
-            yield Match(loop.node, subject, evidence, found, lanes_gain(found))
+            gain = lanes_gain(found) * (_REPEATED if repeat_of(loop) is not None else 1.0)
+            yield Match(loop.node, subject, evidence, found, gain)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """Lanes for the bulk, the original body for the rest, then the lanes combined."""

@@ -1,6 +1,7 @@
 """Cache blocking of a two-deep nest in which one array is contiguous along one loop and another along the other."""
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from protocol.messages import Parameter
 from roles.techniques.cpp.accesses import accesses
@@ -11,7 +12,7 @@ from roles.techniques.cpp.matmul import injective
 from roles.techniques.cpp.nests import rectangular
 from roles.techniques.cpp.render import nest, replaced
 from roles.techniques.cpp.syntax import Source, text_of
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Choices, Match, TreeTransform
 
 
 def tileable(i: Loop) -> Loop | None:
@@ -33,7 +34,7 @@ def tileable(i: Loop) -> Loop | None:
 class TileNest(TreeTransform):
     """Square tiles, so that the cache lines of both arrays are used up before they are evicted."""
 
-    choices = {"tile": (32, 16, 64, 8)}  # noqa: RUF012
+    choices: ClassVar[Choices] = {"tile": (32, 16, 64, 8)}
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Perfect nests of independent iterations with conflicting directions, such as a transpose."""
