@@ -5,6 +5,7 @@ checking never compete with what is timed; a set of one core is shared, and the 
 """
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +52,11 @@ class CpuDevice:
 
 def cpu_device(name: str) -> CpuDevice:
     """The device called ``cpu:0-1``; its cores must be usable by this process."""
-    words = name.removeprefix("cpu:").split(",")
+    if re.fullmatch(r"cpu:\d+(-\d+)?(,\d+(-\d+)?)*", name) is None:
+        raise UserError(f"'{name}' is not a CPU device.", "Write it as cpu:0, cpu:0-3 or cpu:0,2.")
     cores: set[int] = set()
-    for word in words:
+    for word in name.removeprefix("cpu:").split(","):
         first, _, last = word.partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
-            raise UserError(f"'{name}' is not a CPU device.", "Write it as cpu:0, cpu:0-3 or cpu:0,2.")
         cores.update(range(int(first), int(last or first) + 1))
     missing = cores - usable_cores()
     if missing or not cores:

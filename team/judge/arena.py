@@ -71,6 +71,7 @@ class Layout:
     start: int
     stride: int
     places: tuple[Place, ...]
+    alignment: int = ALIGNMENT
 
     @property
     def end(self) -> int:
@@ -91,24 +92,26 @@ class Layout:
         return bytes(table)
 
 
-def slot_size(task: Task, workload: Workload) -> int:
+def slot_size(task: Task, workload: Workload, alignment: int = ALIGNMENT) -> int:
     """An upper bound of one slot's bytes."""
-    return sum(_extent(task, buffer, workload) for buffer in task.buffers) + 2 * PAGE
+    return sum(_extent(task, buffer, workload, alignment) for buffer in task.buffers) + 2 * PAGE
 
 
-def arrange(task: Task, workload: Workload, launches: int, dice: random.Random) -> Layout:
-    """Lay out ``launches`` slots at random cache-line offsets, so that no run depends on one lucky alignment."""
+def arrange(
+    task: Task, workload: Workload, launches: int, dice: random.Random, alignment: int = ALIGNMENT
+) -> Layout:
+    """Lay out ``launches`` slots at random aligned offsets, so that no run depends on one lucky alignment."""
     places: list[Place] = []
-    at = dice.randrange(0, PAGE, ALIGNMENT)
+    at = dice.randrange(0, PAGE, alignment)
     for buffer in dice.sample(task.buffers, len(task.buffers)):
         shape = task.shape(buffer, workload)
         guard = GUARD if buffer.is_written else 0
         place = Place(buffer, at + guard, shape, torch.Size(shape).numel())
         places.append(place)
-        at = place.offset + -(-place.size // ALIGNMENT) * ALIGNMENT + guard
-    stride = at + dice.randrange(0, PAGE, ALIGNMENT)
-    start = dice.randrange(0, PAGE, ALIGNMENT)
-    return Layout(workload, launches, start, stride, tuple(places))
+        at = place.offset + -(-place.size // alignment) * alignment + guard
+    stride = at + dice.randrange(0, PAGE, alignment)
+    start = dice.randrange(0, PAGE, alignment)
+    return Layout(workload, launches, start, stride, tuple(places), alignment)
 
 
 def pointer_mask(signature: Signature) -> int:
@@ -129,6 +132,12 @@ class Lease:
         for place in self._layout.places:
             if place.buffer.is_read:
                 self._data(place).copy_(inputs[place.buffer.name])
+
+    def clear(self) -> None:
+        """Zero all inputs: what a warm-up reads before the first fill."""
+        for place in self._layout.places:
+            if place.buffer.is_read:
+                self._data(place).zero_()
 
     def poison(self, generator: torch.Generator) -> None:
         """Fill every output and its guard bands with fresh random bytes that are NaN where the dtype has one."""
@@ -176,19 +185,20 @@ class Lease:
     def _band(self, place: Place) -> torch.Tensor:
         """The bytes of an output with both guards and the padding to the next cache line."""
         layout = self._layout
-        size = -(-place.size // ALIGNMENT) * ALIGNMENT + 2 * GUARD
+        size = -(-place.size // layout.alignment) * layout.alignment + 2 * GUARD
         return self._arena.rows(layout.start + place.offset - GUARD, layout.stride, layout.launches, size, torch.uint8)
 
 
 def noise_bytes(size: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """``size`` random bytes; for float types every aligned element is a NaN with a random payload and sign."""
-    words = torch.randint(-(2**63), 2**63 - 1, (-(-size // 8),), dtype=torch.int64, generator=generator)
+    shape, device = (-(-size // 8),), generator.device
+    words = torch.randint(-(2**63), 2**63 - 1, shape, dtype=torch.int64, generator=generator, device=device)
     quiet = {8: 0x7FFC_0000_0000_0000, 4: 0x7FE0_0000_7FE0_0000, 2: 0x7FF0_7FF0_7FF0_7FF0, 1: 0x7F7F_7F7F_7F7F_7F7F}
     if dtype.is_floating_point:
         words |= quiet[dtype.itemsize]
     return words.view(torch.uint8)[:size]
 
 
-def _extent(task: Task, buffer: Buffer, workload: Workload) -> int:
+def _extent(task: Task, buffer: Buffer, workload: Workload, alignment: int) -> int:
     size = torch.Size(task.shape(buffer, workload)).numel() * buffer.dtype.itemsize
-    return -(-size // ALIGNMENT) * ALIGNMENT + 2 * GUARD
+    return -(-size // alignment) * alignment + 2 * GUARD

@@ -11,11 +11,13 @@ import torch
 
 from protocol.messages import Outcome
 from team.devices.cpu import CpuDevice
-from team.judge.arena import Arena, Layout, Lease, pointer_mask
+from team.devices.cuda import CudaDevice
+from team.judge.arena import Arena, Layout, Lease, arrange, pointer_mask
 from team.judge.build import Artifact, Builder
-from team.judge.failures import Failed, RunnerEnded, RunnerLied, RunnerSilent, Side
+from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerLied, RunnerSilent, Side
 from team.judge.runner.process import START_S, RunnerProcess, Sample, program_recipe
 from team.judge.shim import shim_recipe
+from team.tasks.spec import Workload
 from team.tasks.task import Task, Tensors
 
 IDLE_SET = 0  # a staged set that launches nothing
@@ -38,6 +40,9 @@ class Stand:
         try:
             return act()
         except RunnerEnded as error:
+            self.ended = True
+            raise Failed(self.side, Outcome.CRASHED, f"its process {error}", self.workload) from error
+        except RunnerFaulted as error:
             self.ended = True
             raise Failed(self.side, Outcome.CRASHED, f"its process {error}", self.workload) from error
         except RunnerSilent as error:
@@ -67,22 +72,29 @@ class Stand:
         self, lease: Lease, inputs: Tensors, wants: list[Tensors], ease: dict[str, float] | None = None
     ) -> float:
         """Check every launch's outputs, the guard bands and the inputs; the worst error as a share of its tolerance."""
+        want = {buffer.name: torch.stack([one[buffer.name] for one in wants]) for buffer in self.task.outputs}
+        return self.inspect_all(lease, inputs, want, len(wants), ease)
+
+    def inspect_all(
+        self, lease: Lease, inputs: Tensors, want: Tensors, launches: int, ease: dict[str, float] | None = None
+    ) -> float:
+        """As ``inspect``, with the wanted outputs of all launches stacked: (launches, *shape)."""
         for trace, outcome in ((lease.damage(inputs), Outcome.TAMPERED), (lease.overrun(), Outcome.INCORRECT)):
             if trace:
                 raise Failed(self.side, outcome, trace, self.workload)
-        got = lease.outputs(len(wants))
-        want = {name: torch.stack([one[name] for one in wants]) for name in got}
+        got = lease.outputs(launches)
         found = self.task.compare(got, want, ease)
         if not found.passes:
-            raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, wants, ease), self.workload)
+            raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, want, launches, ease), self.workload)
         return found.worst
 
-    def _first_wrong(self, got: Tensors, wants: list[Tensors], ease: dict[str, float] | None) -> str:
+    def _first_wrong(self, got: Tensors, want: Tensors, launches: int, ease: dict[str, float] | None) -> str:
         """One clause about the first launch that is wrong."""
-        for launch, want in enumerate(wants):
-            found = self.task.compare({name: value[launch] for name, value in got.items()}, want, ease)
+        for launch in range(launches):
+            each = ({name: value[launch] for name, value in side.items()} for side in (got, want))
+            found = self.task.compare(*each, ease)
             if not found.passes:
-                return f"launch {launch + 1} of {len(wants)}: {found.detail}" if len(wants) > 1 else found.detail
+                return f"launch {launch + 1} of {launches}: {found.detail}" if launches > 1 else found.detail
         return "an output is wrong"
 
 
@@ -92,7 +104,7 @@ class Bench:
     ``layers`` names the sandbox layers of the last runner, separated by spaces.
     """
 
-    def __init__(self, device: CpuDevice, builder: Builder, folder: Path) -> None:
+    def __init__(self, device: CpuDevice | CudaDevice, builder: Builder, folder: Path) -> None:
         self.device = device
         self._builder = builder
         self._folder = folder
@@ -105,8 +117,18 @@ class Bench:
         """Two arenas of at least ``size`` bytes each; the bytes that each now has. No runner may be alive."""
         if not self._arenas or self._arenas[0].size < size:
             self.close()
-            self._arenas = [Arena(size), Arena(size)]
+            self._arenas = [self._arena(size), self._arena(size)]
         return self._arenas[0].size
+
+    def _arena(self, size: int) -> Arena:
+        return Arena(size)
+
+    def prepare(self, runners: int) -> None:
+        """Make ready for this many runners; nothing to do where one starts in a moment."""
+
+    def arrange(self, task: Task, workload: Workload, launches: int, dice: random.Random) -> Layout:
+        """Where the buffers of ``launches`` launches lie."""
+        return arrange(task, workload, launches, dice)
 
     def close(self) -> None:
         """Give the arenas back."""

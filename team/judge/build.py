@@ -12,8 +12,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,11 @@ SHAPE_FLAGS = ("-std=c++17", "-fPIC", "-shared", "-fopenmp", "-Wl,--as-needed")
 APPROXIMATE_FLAGS = ("-ffast-math",)
 REMARK_FLAGS = ("-fopt-info-vec",)
 _EXCERPT = 4000  # characters of compiler output kept for the mind that has to repair it
+_ALONE = threading.Lock()
+_INSTALL = {
+    "g++": "Install it: apt-get install g++",
+    "nvcc": "Install the CUDA toolkit and put its bin folder on the PATH.",
+}
 _SYSTEM = ("/usr/", "/lib/", "/opt/")
 
 
@@ -39,6 +45,7 @@ class Recipe:
     main: str
     flags: tuple[str, ...]
     timeout_s: float = 120.0
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,16 @@ class Artifact:
 
     def sealed_copy(self) -> int:
         """A file descriptor of a sealed memory file with the artifact's bytes, verified against the manifest."""
+        return sealed_memory(self.verified_bytes())
+
+    def verified_bytes(self) -> bytes:
+        """The artifact's bytes, verified against the manifest."""
         data = self.path.read_bytes()
         if hashlib.sha256(data).hexdigest() != self.build.artifact:
             raise UserError(
                 f"The cached artifact {self.path} does not match its manifest.", "Delete that folder; it is rebuilt."
             )
-        return sealed_memory(data)
+        return data
 
 
 def kernel_flags(numerics: str, override: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -74,13 +85,25 @@ def sealed_memory(data: bytes) -> int:
     return descriptor
 
 
+def vectoriser_remarks(output: str) -> tuple[str, ...]:
+    """What g++ said about its loops."""
+    return tuple(line for line in output.splitlines() if "optimized:" in line or "missed:" in line)[:40]
+
+
 class Builder:
     """Compiles recipes into ``cache``; ``work`` holds temporary folders and may be deleted at any time."""
 
-    def __init__(self, cache: Path, work: Path, compiler: str = "g++") -> None:
+    def __init__(
+        self,
+        cache: Path,
+        work: Path,
+        compiler: str = "g++",
+        remarks_of: Callable[[str], tuple[str, ...]] = vectoriser_remarks,
+    ) -> None:
         self._cache = cache
         self._work = work
         self._compiler = compiler
+        self._remarks_of = remarks_of
         for folder in (cache, work):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -110,6 +133,9 @@ class Builder:
             path.write_text(text)
         command = [self._compiler, *recipe.flags, "-I.", "-MMD", "-MF", "../deps", recipe.main, "-o", "../artifact"]
         status, output = _run(command, sources, recipe.timeout_s)
+        if status != 0 and _starved(status, output):
+            with _ALONE:  # once more, with no other compiler of this process beside it
+                status, output = _run(command, sources, recipe.timeout_s)
         output = output.replace(f"{sources}/", "")
         if status != 0:
             raise BuildFailed(f"{self._compiler} refused {recipe.main} (exit status {status}).", _excerpt(output))
@@ -118,13 +144,12 @@ class Builder:
 
     def _store(self, folder: Path, artifact: Path, recipe: Recipe, output: str, seconds: float) -> Artifact:
         """Publish a finished build atomically; of two builders that race, one wins and both agree."""
-        remarks = tuple(line for line in output.splitlines() if "optimized:" in line or "missed:" in line)[:40]
         build = Build(
             compiler=compiler_identity(self._compiler),
             flags=recipe.flags,
             seconds=seconds,
             artifact=hashlib.sha256(artifact.read_bytes()).hexdigest(),
-            remarks=remarks,
+            remarks=(*recipe.remarks, *self._remarks_of(output)),
         )
         staged = artifact.parent / "publish"
         staged.mkdir()
@@ -144,11 +169,12 @@ class Builder:
 
 @cache
 def compiler_identity(compiler: str) -> str:
-    """The compiler's first line of ``--version``; a missing compiler is a ``UserError``."""
+    """The compiler's telling line of ``--version``; a missing compiler is a ``UserError``."""
     if shutil.which(compiler) is None:
-        raise UserError(f"There is no compiler '{compiler}' on this machine.", "Install it: apt-get install g++")
+        raise UserError(f"There is no compiler '{compiler}' on this machine.", _INSTALL.get(compiler, f"Install {compiler}."))
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    return done.stdout.splitlines()[0] if done.stdout else compiler
+    lines = done.stdout.splitlines() or [compiler]
+    return next((line for line in lines if "release" in line), lines[0])
 
 
 @cache
@@ -194,6 +220,12 @@ def _run(command: list[str], folder: Path, timeout_s: float) -> tuple[int, str]:
             process.communicate()
             raise BuildFailed(f"The compiler needed more than {timeout_s:g} s and was killed.") from None
         return process.returncode, output
+
+
+def _starved(status: int, output: str) -> bool:
+    """Whether a compiler ended for want of memory: killed from outside, or by its own account."""
+    said = output.lower()
+    return status in (-signal.SIGKILL, 128 + signal.SIGKILL) or "out of memory" in said or "died due to signal 9" in said
 
 
 def _excerpt(output: str) -> str:

@@ -11,7 +11,7 @@ import torch
 
 from protocol.messages import WorkloadCheck
 from protocol.policy import Policy
-from team.judge.arena import Layout, arrange
+from team.judge.arena import Layout
 from team.judge.bench import Bench, Stand
 from team.judge.build import Artifact
 from team.judge.failures import Failed, Side
@@ -61,7 +61,7 @@ class Checker:
     def check(self, side: Side, kernel: Artifact, base: Record | None, profiles: bool = True) -> Record:
         """Check ``kernel`` on every workload; raises ``Failed``. ``base`` is None when this is the base itself."""
         layouts = [
-            arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice) for workload in self._task.workloads
+            self._bench.arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice) for workload in self._task.workloads
         ]
         self._bench.provide(max(layout.end for layout in layouts))
         bent = PROFILES if profiles else ()

@@ -135,8 +135,19 @@ class Judge:
         return JudgeDied(what)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill the judge's group (compilers are in groups of their own and die with their deadline) and reap it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        """Kill the judge's group and every other group of its session (a compiler's), then reap it."""
+        for group in {process.pid, *_groups_of_session(process.pid)}:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         process.wait()
         shutil.rmtree(self._scratch / "work" / str(process.pid), ignore_errors=True)
+
+
+def _groups_of_session(session: int) -> set[int]:
+    """Process groups whose members belong to the session that a judge leads."""
+    found: set[int] = set()
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            if os.getsid(int(entry)) == session:
+                found.add(os.getpgid(int(entry)))
+    return found

@@ -22,6 +22,8 @@ class Evidence:
     restarts: list[Restart] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     discarded: int = 0
+    launching: dict[str, str] = field(default_factory=dict)
+    regimes: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def pairs(self) -> int:
@@ -40,6 +42,7 @@ class Evidence:
     def note(self, tally: Tally) -> None:
         """Take over a contest's running totals."""
         self.discarded = tally.discarded
+        self.launching, self.regimes = dict(tally.launching), dict(tally.regimes)
         self.seconds["kernel"] = tally.kernel_ns * 1e-9
 
     def measurement(self, outcome: Outcome, detail: str = "", workload: str = "") -> Measurement:
@@ -54,6 +57,8 @@ class Evidence:
             candidate_build=None if self.candidate is None else self.candidate.artifact.build,
             device=self.device,
             discarded=self.discarded,
+            launching=self.launching,
+            regimes=self.regimes,
             seconds=dict(self.seconds),
             simplicity=self._simplicity(),
         )

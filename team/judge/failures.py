@@ -76,5 +76,13 @@ class RunnerSilent(Exception):
         self.waited_s = waited_s
 
 
+class RunnerFaulted(Exception):
+    """The device refused what the kernel did: ``error`` is CUDA's own name and sentence."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(f"met the CUDA error {error}")
+        self.error = error
+
+
 class RunnerLied(Exception):
     """A runner sent something that the protocol does not allow; only foreign code in it can do that."""

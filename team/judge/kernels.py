@@ -10,7 +10,11 @@ from pathlib import Path
 
 from protocol.messages import Outcome
 from team.devices.cpu import CpuDevice
+from team.devices.cuda import CudaDevice
+from team.errors import UserError
 from team.judge.build import Artifact, Builder, Recipe, kernel_flags
+from team.judge.cuda.build import compile_jobs, kernel_recipe
+from team.judge.cuda.ptxas import remarks
 from team.judge.failures import BuildFailed, Failed, Foreign, Side
 from team.judge.tree import build_files, editable_text, refuse_other_edits
 from team.tasks.signature import SignatureError, parse_signature
@@ -28,8 +32,11 @@ class Kernel:
 class KernelShop:
     """Loads tasks and builds kernels; both are kept by content."""
 
-    def __init__(self, device: CpuDevice, scratch: Path) -> None:
-        self.builder = Builder(scratch / "cache", scratch / "work" / str(os.getpid()))
+    def __init__(self, device: CpuDevice | CudaDevice, scratch: Path) -> None:
+        places = scratch / "cache", scratch / "work" / str(os.getpid())
+        self.host, self.native = Builder(*places), Builder(*places)
+        if isinstance(device, CudaDevice):
+            self.native = Builder(*places, "nvcc", remarks)
         self._device = device
         self._tasks: dict[str, Task] = {}
         self._digests: dict[int, str] = {}
@@ -38,9 +45,19 @@ class KernelShop:
         """The trusted task in ``folder``, loaded again when one of its files changed."""
         digest = _digest(folder)
         if digest not in self._tasks:
-            self._tasks[digest] = load_task(folder)
+            self._tasks[digest] = self._loaded(folder)
             self._digests[id(self._tasks[digest])] = digest
         return self._tasks[digest]
+
+    def _loaded(self, folder: Path) -> Task:
+        task = load_task(folder)
+        kind = "cuda" if isinstance(self._device, CudaDevice) else "cpu"
+        if task.spec.device != kind:
+            raise UserError(
+                f"Task {task.spec.name} is for device '{task.spec.device}', this judge has {self._device.id}.",
+                "Correct 'device' in task.toml, or ask for another device.",
+            )
+        return task
 
     def digest(self, task: Task) -> str:
         """Identity of a task that this shop loaded, by content."""
@@ -50,7 +67,7 @@ class KernelShop:
         """Compile several trees side by side on all of the device's cores; failures are met again one by one."""
         os.sched_setaffinity(0, self._device.cores)
         try:
-            with ThreadPoolExecutor(max_workers=len(self._device.cores)) as pool:
+            with ThreadPoolExecutor(max_workers=compile_jobs(len(self._device.cores))) as pool:
                 for waiting in [pool.submit(self.kernel, task, tree, "candidate") for tree in trees]:
                     with suppress(Failed):
                         waiting.result()
@@ -63,28 +80,30 @@ class KernelShop:
         files = editable_text(task.spec, tree, side)
         self._hold_to_signature(task, files, side)
         try:
-            return Kernel(files, self.builder.build(_recipe(task, files)))
+            return Kernel(files, self.native.build(self._recipe(task, files)))
         except BuildFailed as error:
             raise Failed(side, Outcome.BUILD_FAILED, f"{error.what} {error.output}".strip().rstrip(".")) from error
         except Foreign as error:
             raise Failed(side, Outcome.TAMPERED, str(error)) from error
 
+    def _recipe(self, task: Task, files: dict[str, str]) -> Recipe:
+        spec = task.spec
+        seen = build_files(spec, task.folder, files)
+        if isinstance(self._device, CudaDevice):
+            override, timeout_s = spec.build.flags, spec.build.timeout_s
+            return kernel_recipe(seen, spec.source, self._device.target, spec.numerics, override, timeout_s)
+        return Recipe(seen, spec.source, kernel_flags(spec.numerics, spec.build.flags), spec.build.timeout_s)
+
     def _hold_to_signature(self, task: Task, files: dict[str, str], side: Side) -> None:
         if task.spec.source not in files:
             return
         try:
-            found = parse_signature(files[task.spec.source])
+            found = parse_signature(files[task.spec.source], task.language)
         except SignatureError as error:
             raise Failed(side, Outcome.BUILD_FAILED, error.what.rstrip(".")) from error
         if not found.same_call(task.signature):
             what = f"the entry point changed from {task.signature} to {found}"
             raise Failed(side, Outcome.BUILD_FAILED, what)
-
-
-def _recipe(task: Task, files: dict[str, str]) -> Recipe:
-    spec = task.spec
-    flags = kernel_flags(spec.numerics, spec.build.flags)
-    return Recipe(build_files(spec, task.folder, files), spec.source, flags, spec.build.timeout_s)
 
 
 def _digest(folder: Path) -> str:

@@ -14,7 +14,7 @@ from math import ceil
 
 from protocol.messages import Outcome, Pair, Restart
 from protocol.policy import Policy
-from team.judge.arena import Layout, Lease, arrange, slot_size
+from team.judge.arena import Layout, Lease, slot_size
 from team.judge.bench import IDLE_SET, Bench, Stand, random_sides
 from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
@@ -42,6 +42,8 @@ class Tally:
     kernel_ns: float = 0.0
     pairs: int = 0
     discarded: int = 0
+    launching: dict[str, str] = field(default_factory=dict[str, str])
+    regimes: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict[str, dict[str, tuple[float, float]]])
 
 
 @dataclass
@@ -141,7 +143,7 @@ class Contest:
         return self._lane(base, candidate, workload)
 
     def _lane(self, base: Stand, candidate: Stand, workload: Workload) -> Lane:
-        layout = arrange(self.task, workload, self._slots(workload), self.source.dice)
+        layout = self.bench.arrange(self.task, workload, self._slots(workload), self.source.dice)
         ours, theirs = (stand.stage(TIMED_SET, layout, self._count(stand, layout)) for stand in (base, candidate))
         return Lane(workload, layout, ours, theirs)
 

@@ -52,7 +52,11 @@ class RunnerProcess:
     def __init__(
         self, program: Artifact, shim: Artifact, kernel: Artifact, arena: int, cores: tuple[int, ...], folder: Path
     ) -> None:
-        self._process = _start(program, (arena, shim.sealed_copy(), kernel.sealed_copy()), cores, folder)
+        self._adopt(_start(program, (arena, shim.sealed_copy(), kernel.sealed_copy()), cores, folder))
+
+    def _adopt(self, process: subprocess.Popen[bytes]) -> None:
+        """Take over a process that was just started."""
+        self._process = process
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests = self._process.stdin.fileno()
@@ -84,14 +88,21 @@ class RunnerProcess:
 
     def go(self, launch_set: int, deadline_s: float) -> Sample:
         """Launch a staged set once and read the three clocks."""
+        return self._timed({"op": "go", "set": launch_set}, deadline_s)
+
+    def _told(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The answer, unless it tells of a fault."""
+        return answer
+
+    def _timed(self, body: Mapping[str, Any], deadline_s: float) -> Sample:
         cpu, queued = time.clock_gettime_ns(self._clock), self._queued()
-        self._send({"op": "go", "set": launch_set})
+        self._send(body)
         started = time.perf_counter_ns()
         self._resume()
         answer = self._receive(deadline_s)
         wall = time.perf_counter_ns() - started
+        claimed = self._told(answer).get("ns")
         self.stop()
-        claimed = answer.get("ns")
         if type(claimed) is not int or claimed < 0:
             raise RunnerLied("sent no time")
         return Sample(claimed, wall, time.clock_gettime_ns(self._clock) - cpu, self._queued() - queued)

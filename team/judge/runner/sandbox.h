@@ -27,11 +27,11 @@ inline void limit(__rlimit_resource what, rlim_t value) {
     setrlimit(what, &both);
 }
 
-inline void limits(uint64_t address_space, bool own_uid) {
+inline void limits(uint64_t address_space, uint64_t files, bool own_uid) {
     limit(RLIMIT_AS, address_space);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, 0);
-    limit(RLIMIT_NOFILE, 64);
+    limit(RLIMIT_NOFILE, files);
     limit(RLIMIT_CPU, 1200);  // seconds; the judge's deadlines come first
     limit(RLIMIT_MSGQUEUE, 0);
     if (own_uid) limit(RLIMIT_NPROC, 512);  // counted per uid, so only where the uid is nobody else's
@@ -143,7 +143,7 @@ inline bool filter_calls() {
 }
 
 #if defined(LANDLOCK_ACCESS_FS_EXECUTE)
-inline bool landlock() {
+inline bool landlock(const std::vector<std::string>& devices) {
     constexpr uint64_t reading =
         LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
     landlock_ruleset_attr attributes{};
@@ -162,25 +162,42 @@ inline bool landlock() {
         }
         close(beneath.parent_fd);
     }
+    for (const std::string& path : devices) {
+        landlock_path_beneath_attr beneath{};
+        beneath.parent_fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+        if (beneath.parent_fd < 0) continue;
+        beneath.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+        syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
+        close(beneath.parent_fd);
+    }
     bool active = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(static_cast<int>(rules));
     return active;
 }
 #else
-inline bool landlock() { return false; }
+inline bool landlock(const std::vector<std::string>&) { return false; }
 #endif
 
-// Apply all layers; the names of those that took hold, separated by spaces.
-inline std::string enter(uint64_t address_space) {
+// The first half, before anything of the machine is opened: another uid, and death with the parent.
+inline std::string begin(bool keep_uid) {
     std::string active = "rlimits";
-    bool own_uid = drop_uid();
-    if (own_uid) active += " uid";
-    limits(address_space, own_uid);
+    if (!keep_uid && drop_uid()) active += " uid";
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // after the uid change, which clears it
+    return active;
+}
+
+// The second half, before foreign code is loaded; the names of all active layers, separated by spaces. `devices` are
+// device files that may still be opened.
+inline std::string seal(std::string active, uint64_t address_space, uint64_t files,
+                        const std::vector<std::string>& devices) {
+    limits(address_space, files, active.find(" uid") != std::string::npos);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) active += " no_new_privs";
-    if (landlock()) active += " landlock";
+    if (landlock(devices)) active += " landlock";
     if (filter_calls()) active += " seccomp";
     return active;
 }
+
+// Apply all layers at once.
+inline std::string enter(uint64_t address_space) { return seal(begin(false), address_space, 64, {}); }
 
 }  // namespace sandbox

@@ -1,6 +1,7 @@
 """The judge end to end: a real process, real compilers, real runners."""
 
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -62,7 +63,11 @@ def test_the_same_kernel_is_not_kept(judge: Judge, tmp_path: Path) -> None:
 
 def test_screen_answers_in_order(judge: Judge, tmp_path: Path) -> None:
     task = write_task(tmp_path / "task")
-    trees = [write_tree(tmp_path / name, body) for name, body in (("a", ONCE), ("b", "    y[0] = 1.0f;\n"), ("c", "x"))]
+    bodies = {"a": ONCE, "b": "    y[0] = 1.0f;\n", "c": "    undefined(x);\n"}
+    trees = [write_tree(tmp_path / name, body) for name, body in bodies.items()]
+        write_tree(tmp_path / name, body)
+        for name, body in (("a", ONCE), ("b", "    y[0] = 1.0f;\n"), ("c", "    undefined(x);\n"))
+    ]
     seen = judge.screen(Screen(task=str(task), base=str(task), candidates=tuple(map(str, trees))))
     assert [one.outcome for one in seen] == [Outcome.MEASURED, Outcome.INCORRECT, Outcome.BUILD_FAILED]
     assert seen[0].pairs == read_spec(task).policy.screen_pairs
@@ -145,7 +150,8 @@ def test_a_runner_killed_from_outside_gets_a_second_chance(judge: Judge, tmp_pat
     assert seen.outcome is Outcome.MEASURED, seen.detail
 
 
-def test_a_dead_judge_takes_its_runners_along(tmp_path: Path) -> None:
+def test_a_dead_judge_takes_its_runners_along(tmp_path: Path, scratch: Path) -> None:
+    shutil.copytree(scratch / "cache", tmp_path / "scratch" / "cache")
     task = write_task(tmp_path / "task", "    for (volatile int go = 1; go;) {}\n")
     judge = Judge(cpu_devices(1)[0], tmp_path / "scratch")
     judge.start()
@@ -167,7 +173,8 @@ def test_a_dead_judge_takes_its_runners_along(tmp_path: Path) -> None:
     assert not any((tmp_path / "scratch" / "work").iterdir())
 
 
-def test_closing_leaves_no_process_and_no_work(tmp_path: Path) -> None:
+def test_closing_leaves_no_process_and_no_work(tmp_path: Path, scratch: Path) -> None:
+    shutil.copytree(scratch / "cache", tmp_path / "scratch" / "cache")
     task = write_task(tmp_path / "task", ONCE)
     with Judge(cpu_devices(1)[0], tmp_path / "scratch") as judge:
         judge.check(Check(task=str(task), tree=str(task)))

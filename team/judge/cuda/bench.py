@@ -1,0 +1,207 @@
+"""Where CUDA kernels stand: arenas in device memory, runners with a context each, started ahead. Trusted."""
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from protocol.messages import Outcome
+from team.devices import driver
+from team.devices.cuda import CudaDevice
+from team.errors import UserError
+from team.judge.arena import Layout, Lease, arrange, pointer_mask
+from team.judge.bench import Bench, Stand, T
+from team.judge.build import Artifact, Builder
+from team.judge.cuda.arena import CudaArena, Sweeper
+from team.judge.cuda.build import lent_signature, program_recipe
+from team.judge.cuda.process import REGIMES, CudaRunner, Regime, Staged
+from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerSilent, Side
+from team.judge.runner.process import Sample
+from team.judge.shim import shim_recipe
+from team.tasks.signature import Signature
+from team.tasks.spec import Workload
+from team.tasks.task import Task
+
+ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
+STAGE_S = 30.0  # seconds to warm up, capture and instantiate a set
+
+
+@dataclass
+class CudaStand(Stand):
+    """One side on a GPU: also what it takes to start the same kernel again in a fresh process."""
+
+    bench: "CudaBench" = field(kw_only=True)
+    shim: Artifact = field(kw_only=True)
+    kernel: Artifact = field(kw_only=True)
+    staged: Staged = Staged("graph", "", 0)
+
+    @property
+    def process(self) -> CudaRunner:
+        """The runner, as what it is."""
+        assert isinstance(self.runner, CudaRunner)
+        return self.runner
+
+    def guarded(self, act: Callable[[], T]) -> T:
+        """As on the CPU; besides, a kernel that never ends is killed and the GPU seen to work again."""
+        try:
+            return super().guarded(act)
+        except Failed as failed:
+            if failed.outcome is Outcome.TIMEOUT:
+                self.runner.close()
+                self.bench.prove_alive()
+            raise
+
+    def stage(self, number: int, layout: Layout, launches: int, regime: Regime = "graph") -> Lease:
+        """Capture ``launches`` launches; a kernel that ends its process over it gets another, launched plainly."""
+        lease = Lease(self.arena, layout)
+        lease.clear()
+        try:
+            self.staged = self._stage(number, layout, launches, regime)
+        except Failed as failed:
+            if regime != "graph" or failed.outcome is not Outcome.CRASHED:
+                raise
+            self._start_again()
+            plain = self._stage(number, layout, launches, "gated")
+            self.staged = Staged(plain.regime, f"captured, {failed.detail}", plain.nodes)
+        return lease
+
+    def go(self, number: int, deadline_s: float) -> Sample:
+        """Launch a staged set once, from a cold L2."""
+        return self.replay(number, 1, deadline_s)
+
+    def replay(self, number: int, replays: int, deadline_s: float) -> Sample:
+        """Launch a staged set several times in a row."""
+        self.bench.calm()
+        return self.guarded(lambda: self.process.replay(number, replays, deadline_s))
+
+    def walk(self, number: int, deadline_s: float) -> Sample:
+        """Launch a staged set from the host."""
+        self.bench.calm()
+        return self.guarded(lambda: self.process.walk(number, deadline_s))
+
+    def load(self) -> str:
+        """Load the kernel; the sandbox's active layers."""
+        return self.guarded(lambda: self.process.hold(self.shim, self.kernel))
+
+    def _stage(self, number: int, layout: Layout, launches: int, regime: Regime) -> Staged:
+        signature = self.bench.call_of(self.task)
+        body = {
+            "op": "stage",
+            "set": number,
+            "launches": launches,
+            "columns": len(signature.parameters),
+            "pointers": pointer_mask(signature),
+            "streams": 1 << len(signature.parameters) - 1,
+            "words": layout.words(signature, launches),
+            "regime": REGIMES.index(regime),
+        }
+        self.bench.calm()
+        return self.guarded(lambda: self.process.stage(body, STAGE_S))
+
+    def _start_again(self) -> None:
+        assert isinstance(self.arena, CudaArena)
+        self.runner.close()
+        self.runner = self.bench.runner(self.arena)
+        self.load()
+
+
+class CudaBench(Bench):
+    """One GPU's runners and arenas. Spares are started ahead; all of them are ready before anything is timed."""
+
+    device: CudaDevice
+
+    def __init__(self, device: CudaDevice, host: Builder, native: Builder, folder: Path) -> None:
+        super().__init__(device, host, folder)
+        self._native = native
+        self._sweeper = Sweeper(device.l2_bytes)
+        self._spares: list[CudaRunner] = []
+        self._keep_uid = False
+
+    def prepare(self, runners: int) -> None:
+        """Start processes until this many wait; they make their contexts while something else is done."""
+        while len(self._spares) < runners:
+            self._spares.append(self._spawn())
+
+    def settle(self) -> None:
+        """Wait until every spare stands still: making a context would disturb a measurement."""
+        for spare in self._spares:
+            with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
+                spare.await_ready()
+
+    def arrange(self, task: Task, workload: Workload, launches: int, dice: random.Random) -> Layout:
+        """Where the buffers of ``launches`` launches lie."""
+        return arrange(task, workload, launches, dice, ALIGNMENT)
+
+    def call_of(self, task: Task) -> Signature:
+        """How the shim calls the task's kernels."""
+        return lent_signature(task.signature)
+
+    def pids(self) -> set[int]:
+        """The spares' process ids."""
+        return {spare.pid for spare in self._spares}
+
+    def calm(self) -> None:
+        """Nothing of the judge's is left running, nothing in the L2, nothing kept in it."""
+        self._sweeper.sweep()
+        torch.cuda.synchronize()
+        driver.forget_persisting_lines()
+
+    def prove_alive(self) -> None:
+        """Run a small kernel in the judge's own context; raises when the GPU does not answer."""
+        probe = torch.arange(1 << 16, device="cuda").sum()
+        if int(probe) != (1 << 15) * ((1 << 16) - 1):
+            raise UserError(f"GPU {self.device.id} computes wrongly.", "Take it out of service.")
+
+    def close(self) -> None:
+        """Give the arenas back and end the spares."""
+        super().close()
+        for spare in self._spares:
+            spare.close()
+        self._spares = []
+
+    def runner(self, arena: CudaArena) -> CudaRunner:
+        """A ready runner that has opened ``arena``. Where another uid may not open it, runners keep the judge's."""
+        runner = self._spares.pop(0) if self._spares else self._spawn()
+        try:
+            runner.open(arena)
+        except (RunnerFaulted, RunnerEnded) as error:
+            runner.close()
+            if self._keep_uid:
+                raise UserError(f"A runner cannot use GPU {self.device.id}: {error}.", "See: kernelteam doctor") from error
+            self._drop_spares()
+            return self.runner(arena)
+        return runner
+
+    @contextmanager
+    def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[CudaStand]:
+        """A fresh runner with ``kernel`` loaded, on arena 0 or 1; killed at the end."""
+        lent = self._arenas[arena]
+        assert isinstance(lent, CudaArena)
+        shim = self._builder.build(shim_recipe(self.call_of(task)))
+        runner = self.runner(lent)
+        stand = CudaStand(side, runner, lent, task, bench=self, shim=shim, kernel=kernel)
+        try:
+            self.layers = stand.load()
+            yield stand
+        finally:
+            stand.runner.close()
+
+    def _arena(self, size: int) -> CudaArena:
+        return CudaArena(size)
+
+    def _spawn(self) -> CudaRunner:
+        if self._program is None:
+            self._program = self._native.build(program_recipe(self.device.target))
+        return CudaRunner(self._program, self.device, self._keep_uid, self._folder)
+
+    def _drop_spares(self) -> None:
+        """Replace the spares by processes that keep the judge's uid."""
+        self._keep_uid, count = True, len(self._spares)
+        for spare in self._spares:
+            spare.close()
+        self._spares = []
+        self.prepare(count)
