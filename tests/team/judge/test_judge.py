@@ -65,9 +65,6 @@ def test_screen_answers_in_order(judge: Judge, tmp_path: Path) -> None:
     task = write_task(tmp_path / "task")
     bodies = {"a": ONCE, "b": "    y[0] = 1.0f;\n", "c": "    undefined(x);\n"}
     trees = [write_tree(tmp_path / name, body) for name, body in bodies.items()]
-        write_tree(tmp_path / name, body)
-        for name, body in (("a", ONCE), ("b", "    y[0] = 1.0f;\n"), ("c", "    undefined(x);\n"))
-    ]
     seen = judge.screen(Screen(task=str(task), base=str(task), candidates=tuple(map(str, trees))))
     assert [one.outcome for one in seen] == [Outcome.MEASURED, Outcome.INCORRECT, Outcome.BUILD_FAILED]
     assert seen[0].pairs == read_spec(task).policy.screen_pairs
