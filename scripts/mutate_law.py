@@ -1,6 +1,6 @@
 """Break each rule of the law, one at a time, in a copy of the tree, and require that its tests go red.
 
-    python scripts/mutate_law.py [WORD]        only mutations whose name holds WORD
+    python scripts/mutate_law.py [WORD]        only mutations whose rule or file holds WORD
 
 A mutation that survives is a rule that no test holds: its name is printed and the exit status is 1.
 """
@@ -135,22 +135,29 @@ def survives(mutation: Mutation, tree: Path) -> bool:
         )
     file.write_text(text.replace(mutation.old, mutation.new))
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutation.tests]
-        run = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True)
-        return run.returncode == 0
+        return green(tree, mutation.tests)
     finally:
         file.write_text(text)
 
 
+def green(tree: Path, *tests: str) -> bool:
+    """Whether these tests pass in the copy."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    run = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True)
+    return run.returncode == 0
+
+
 def main() -> int:
     word = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = [m for m in MUTATIONS if word in m.rule]
+    chosen = [m for m in MUTATIONS if word in m.rule or word in m.path]
     with tempfile.TemporaryDirectory(prefix="kt-mutants-") as name:
         tree = Path(name)
         for part in PACKAGES:
             source = ROOT / part
             (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
-        alive = []
+        if not green(tree, *sorted({m.tests for m in chosen})):
+            raise SystemExit("the tests are red without any mutation: mend them first")
+        alive: list[str] = []
         for mutation in chosen:
             alive += [mutation.rule] if survives(mutation, tree) else []
             print("SURVIVES" if alive[-1:] == [mutation.rule] else "killed  ", mutation.rule, flush=True)

@@ -156,6 +156,13 @@ def test_five_small_keeps_or_five_reverts_in_a_row_are_a_plateau() -> None:
             assert (phase_of(LAW, story.state.agents[A].streaks) is Phase.PLATEAU) is (count == 5)
 
 
+def test_a_revert_ends_the_row_of_small_keeps() -> None:
+    story = started()
+    for verdict in (*[Verdict.KEEP] * 4, Verdict.REVERT, Verdict.KEEP):
+        story.experiment(A, verdict, 0.015 * verdict.kept)
+    assert story.state.agents[A].streaks.small_keeps == 1
+
+
 def test_a_keep_of_two_percent_ends_the_row_of_small_ones() -> None:
     story = started()
     for gain in (0.015, 0.015, 0.015, 0.015, 0.0201, 0.015):

@@ -120,7 +120,13 @@ def test_a_landing_is_verified_once_and_not_by_its_author() -> None:
     assert isinstance(story.duty(A), Experiment)
     duty = story.ask(B, VerifyLanding)
     assert (duty.experiment, duty.candidate, duty.main) == (ident, f"m-{ident}", "base")
-    assert isinstance(story.duty(A), Experiment), "it is being verified already"
+
+
+def test_a_landing_that_is_being_verified_is_not_verified_again() -> None:
+    story = started(agents=(A, B, C))
+    story.prepare(story.experiment(A, Verdict.KEEP, 0.03))
+    story.ask(B, VerifyLanding)
+    assert isinstance(story.duty(C), Experiment)
 
 
 def test_verification_comes_before_everything_that_is_owed() -> None:
