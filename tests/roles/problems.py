@@ -1,7 +1,7 @@
 """Run by path: loads a built kernel, feeds it shapes whose buffers end at an unmapped page, prints the worst error.
 
-Standard input: ``{"library": path, "problem": name, "shapes": [[...], ...]}``. Standard output: one JSON list of errors
-as shares of the tolerance, one a shape. A read or write past the end of a buffer kills the process.
+Each line of standard input: ``{"library": path, "problem": name, "shapes": [[...], ...]}``. It answers with one line: a
+JSON list of errors as shares of the tolerance, one a shape. An access past the end of a buffer kills the process.
 """
 
 import ctypes
@@ -86,8 +86,7 @@ def as_argument(value):
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value)
 
 
-def main():
-    request = json.load(sys.stdin)
+def answer(request):
     solve = ctypes.CDLL(request["library"]).solve
     make = globals()[request["problem"]]
     worst = []
@@ -96,8 +95,9 @@ def main():
         solve(*map(as_argument, arguments))
         error = np.abs(got - want) / (1e-4 + 1e-4 * np.abs(want))
         worst.append(float(np.nan_to_num(error, nan=1e9).max(initial=0.0)))
-    json.dump(worst, sys.stdout)
+    return worst
 
 
 if __name__ == "__main__":
-    main()
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)  # noqa: T201

@@ -13,7 +13,7 @@ from test_catalog_mind import attempt, briefing
 from protocol.messages import PastExperiment, Proposal, Role, Verdict
 from roles.minds.catalog import CatalogMind
 
-FLAGS = ["-O3", "-march=native", "-std=c++17", "-fopenmp-simd", "-shared", "-fPIC"]
+FLAGS = ["-O3", "-march=native", "-std=c++17", "-fopenmp-simd", "-fPIC"]
 ROWS = [[256, 1024], [64, 4096], [1024, 128], [193, 517]]
 PRODUCTS = [[128, 128, 128], [256, 256, 256], [384, 64, 192], [97, 131, 113]]
 
