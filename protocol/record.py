@@ -88,6 +88,7 @@ class LandingState:
 @dataclass
 class CampaignState:
     """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
+    ``levels`` the log gain over the baseline of every kept or landed commit as its steps add up,
     ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST."""
 
     start: ev.CampaignStarted | None = None
@@ -97,6 +98,7 @@ class CampaignState:
     baselines: dict[str, ev.BaselineMeasured] = field(default_factory=dict[str, ev.BaselineMeasured])
     baseline_refused: str = ""
     main: str = ""
+    levels: dict[str, float] = field(default_factory=dict[str, float])
     landings: dict[str, LandingState] = field(default_factory=dict[str, LandingState])
     landed: list[ev.Landed] = field(default_factory=list[ev.Landed])
     crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
@@ -140,8 +142,13 @@ class CampaignState:
         return sorted(done, key=lambda e: e.number)
 
     def head_of(self, agent: str) -> str:
-        """The commit that the agent's next experiment starts from: its newest unsettled kept commit, else main."""
+        """The commit that the agent's next experiment starts from.
+
+        Its newest kept commit that is not settled yet, unless main has overtaken it meanwhile: nobody polishes a kernel
+        that is slower than main.
+        """
         for landing in reversed(self.landings.values()):
             if landing.agent == agent:
-                return self.experiments[landing.experiment].commit
+                own = self.experiments[landing.experiment].commit
+                return own if self.levels.get(own, 0.0) >= self.levels.get(self.main, 0.0) else self.main
         return self.main

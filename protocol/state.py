@@ -106,6 +106,8 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
     if body.verdict.kept:
         state.landings[experiment.id] = LandingState(experiment.id, experiment.agent)
         experiment.landing = "queued"
+        step = experiment.overall.gain if experiment.overall else 0.0
+        state.levels[experiment.commit] = state.levels.get(experiment.base, 0.0) + step
     counters.count(state, experiment)
 
 
@@ -137,6 +139,7 @@ def _landing_measured(state: CampaignState, event: ev.Event, body: ev.LandingMea
 
 def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     state.main = body.commit
+    state.levels[body.commit] = state.levels.get(body.before, 0.0) + body.gain.gain
     state.landed.append(body)
     state.landings.pop(body.experiment, None)
     state.experiments[body.experiment].landing = "landed"

@@ -16,7 +16,7 @@ from protocol.messages import Estimate
 from protocol.state import CampaignState
 from team.launch import Scope, conduct, prepare, state_of
 from team.report.html import write_report
-from team.report.live import follow
+from team.report.live import Tail, follow
 from team.runs import Run
 
 out = Console(highlight=False, soft_wrap=True)
@@ -57,11 +57,20 @@ def go(run: Run, address: str | None, resume: bool) -> int:
 
     def watch(over: threading.Event) -> None:
         with _interruptible(run, stopped):  # from here on: Ray has installed its own handlers by now
-            follow(run.folder, out.print, lambda _: over.is_set(), out)
+            follow(run.folder, print, lambda _: over.is_set(), out, _tail(run, resume))
 
     state = conduct(run, address, resume, watch)
     sum_up(run, state)
     return 130 if stopped.is_set() else 0
+
+
+def _tail(run: Run, resume: bool) -> Tail:
+    """Where to start telling: at the beginning, or, when a campaign goes on, at what is new."""
+    tail = Tail(run.folder)
+    if resume:
+        for _ in tail.fresh():
+            pass
+    return tail
 
 
 @contextmanager
@@ -126,4 +135,4 @@ def watch_elsewhere(run: Run) -> None:
     from contextlib import suppress
 
     with suppress(KeyboardInterrupt):
-        follow(run.folder, out.print, lambda state: bool(state.finished), out)
+        follow(run.folder, print, lambda state: bool(state.finished), out)

@@ -6,7 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from protocol import events as ev
-from protocol.messages import Verdict
+from protocol.messages import Position, Verdict
 from protocol.state import CampaignState, ExperimentState
 from team.report import wording as w
 from team.report.levels import main_speedup
@@ -159,8 +159,10 @@ def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchRepor
 
 def _profile_reported(state: CampaignState, event: ev.Event, body: ev.ProfileReported) -> list[Segment]:
     seen = body.report
-    what = f"{w.short_commit(seen.commit)} is {seen.position.value} by {seen.tool}"
-    return _note("profile", "blue", f"{event.agent}: {what}" + (f"; {seen.claim}" if seen.claim else ""))
+    known = seen.position is not Position.UNKNOWN
+    what = f"{w.short_commit(seen.commit)} " + (f"is {seen.position.value}-bound" if known else "profiled")
+    figures = ", ".join(f"{name} {value:g}" for name, value in list(seen.metrics.items())[:3])
+    return _note("profile", "blue", f"{event.agent}: {what} by {seen.tool}" + (f": {figures}" if figures else ""))
 
 
 def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> list[Segment]:
