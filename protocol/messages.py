@@ -203,6 +203,13 @@ class Measurement(Message):
     candidate_build: Build | None = None
     device: DeviceInfo | None = None
     discarded: int = Field(default=0, description="disturbed blocks thrown away")
+    launching: dict[str, str] = Field(
+        default_factory=dict, description="on a GPU, by workload: how launches were timed and why not in a graph"
+    )
+    regimes: dict[str, dict[str, tuple[float, float]]] = Field(
+        default_factory=dict,
+        description="regime -> workload -> ns per launch of (base, candidate); reported, not judged",
+    )
     seconds: dict[str, float] = Field(default_factory=dict, description="wall time by part: build, check, measure")
     simplicity: dict[str, tuple[int, int]] = Field(
         default_factory=dict, description="tokens, branches, knobs: (base, candidate)"

@@ -45,7 +45,7 @@ class CudaDevice:
 
     @property
     def target(self) -> str:
-        """The compiler's target with every feature of this GPU, such as ``90a`` (the feature set ``a`` starts at 9.0)."""
+        """The compiler's target with every feature of this GPU, such as ``90a`` (these sets start at 9.0)."""
         major, minor = _details(self.id)["compute capability"].split(".")
         return f"{major}{minor}{'a' if int(major) >= 9 else ''}"
 

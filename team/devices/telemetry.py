@@ -1,4 +1,4 @@
-"""What was going on around a block of measurements: clocks, heat, throttling, strangers. Read from outside, never set."""
+"""What was going on around a block of measurements: clocks, heat, throttling, strangers. Read, never set."""
 
 import os
 from dataclasses import dataclass

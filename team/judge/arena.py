@@ -97,9 +97,7 @@ def slot_size(task: Task, workload: Workload, alignment: int = ALIGNMENT) -> int
     return sum(_extent(task, buffer, workload, alignment) for buffer in task.buffers) + 2 * PAGE
 
 
-def arrange(
-    task: Task, workload: Workload, launches: int, dice: random.Random, alignment: int = ALIGNMENT
-) -> Layout:
+def arrange(task: Task, workload: Workload, launches: int, dice: random.Random, alignment: int = ALIGNMENT) -> Layout:
     """Lay out ``launches`` slots at random aligned offsets, so that no run depends on one lucky alignment."""
     places: list[Place] = []
     at = dice.randrange(0, PAGE, alignment)

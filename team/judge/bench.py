@@ -91,8 +91,8 @@ class Stand:
     def _first_wrong(self, got: Tensors, want: Tensors, launches: int, ease: dict[str, float] | None) -> str:
         """One clause about the first launch that is wrong."""
         for launch in range(launches):
-            each = ({name: value[launch] for name, value in side.items()} for side in (got, want))
-            found = self.task.compare(*each, ease)
+            ours, theirs = ({name: value[launch] for name, value in side.items()} for side in (got, want))
+            found = self.task.compare(ours, theirs, ease)
             if not found.passes:
                 return f"launch {launch + 1} of {launches}: {found.detail}" if launches > 1 else found.detail
         return "an output is wrong"

@@ -171,7 +171,9 @@ class Builder:
 def compiler_identity(compiler: str) -> str:
     """The compiler's telling line of ``--version``; a missing compiler is a ``UserError``."""
     if shutil.which(compiler) is None:
-        raise UserError(f"There is no compiler '{compiler}' on this machine.", _INSTALL.get(compiler, f"Install {compiler}."))
+        raise UserError(
+            f"There is no compiler '{compiler}' on this machine.", _INSTALL.get(compiler, f"Install {compiler}.")
+        )
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
     lines = done.stdout.splitlines() or [compiler]
     return next((line for line in lines if "release" in line), lines[0])
@@ -225,7 +227,9 @@ def _run(command: list[str], folder: Path, timeout_s: float) -> tuple[int, str]:
 def _starved(status: int, output: str) -> bool:
     """Whether a compiler ended for want of memory: killed from outside, or by its own account."""
     said = output.lower()
-    return status in (-signal.SIGKILL, 128 + signal.SIGKILL) or "out of memory" in said or "died due to signal 9" in said
+    return (
+        status in (-signal.SIGKILL, 128 + signal.SIGKILL) or "out of memory" in said or "died due to signal 9" in said
+    )
 
 
 def _excerpt(output: str) -> str:

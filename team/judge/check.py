@@ -61,7 +61,8 @@ class Checker:
     def check(self, side: Side, kernel: Artifact, base: Record | None, profiles: bool = True) -> Record:
         """Check ``kernel`` on every workload; raises ``Failed``. ``base`` is None when this is the base itself."""
         layouts = [
-            self._bench.arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice) for workload in self._task.workloads
+            self._bench.arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice)
+            for workload in self._task.workloads
         ]
         self._bench.provide(max(layout.end for layout in layouts))
         bent = PROFILES if profiles else ()

@@ -55,7 +55,11 @@ class Judge:
                 env={**os.environ, **_ALLOCATOR},
                 start_new_session=True,
             )
-        if self._receive().get("kind") != "ready":
+        said = self._receive()
+        if said.get("kind") == "error":
+            self.close()
+            raise UserError(str(said["what"]), str(said["remedy"]))
+        if said.get("kind") != "ready":
             raise self._died("The judge did not report ready.")
 
     def close(self) -> None:

@@ -13,17 +13,18 @@ from typing import Any
 from protocol.messages import Decision, Measurement, Noise, Outcome
 from protocol.sequential import calibrate, decide
 from team.devices.cpu import CpuDevice
-from team.judge.bench import Bench, quiet_torch
+from team.devices.cuda import CudaDevice
+from team.judge.bench import quiet_torch
 from team.judge.check import Checker, Record
 from team.judge.evidence import Evidence
 from team.judge.failures import BaselineBroken, Failed
-from team.judge.inputs import InputSource
+from team.judge.ground import TimingLoop, ground_of
 from team.judge.kernels import Kernel, KernelShop
-from team.judge.pairs import Contest, first_launches
 from team.judge.request import Calibrate, Check, Compare, Screen
 from team.tasks.task import Task
 
 PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
+STARTED_AHEAD = 10  # runners that make their contexts while the compiler runs: a check and four restarts of two
 PLANTED_LIMIT_S = 60.0  # seconds after which the planted check gives up, for kernels of many milliseconds
 
 
@@ -33,18 +34,20 @@ class Judge:
     ``still_wanted`` is called between restarts and raises when nobody waits for the answer any more.
     """
 
-    def __init__(self, device: CpuDevice, scratch: Path, still_wanted: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, device: CpuDevice | CudaDevice, scratch: Path, still_wanted: Callable[[], None] = lambda: None
+    ) -> None:
         quiet_torch()
         device.pin()
         self._device = device
         self._shop = KernelShop(device, scratch)
-        self._bench = Bench(device, self._shop.builder, scratch / "empty")
+        self._ground = ground_of(device, self._shop, scratch / "empty")
         self._records: dict[tuple[str, str], Record] = {}
         self._still_wanted = still_wanted
 
     def close(self) -> None:
         """Give the arenas back."""
-        self._bench.close()
+        self._ground.bench.close()
 
     def compare(self, request: Compare) -> Measurement:
         """Build, check and time the candidate against the base until the sequential test decides."""
@@ -90,7 +93,7 @@ class Judge:
             "planted_workload": name,
             "found": planted.state == "keep",
             "skipped_profiles": self._base_record(task, base).skipped,
-            "sandbox": self._bench.layers,
+            "sandbox": self._ground.bench.layers,
         }
         return noise, evidence.measurement(Outcome.MEASURED), findings
 
@@ -119,13 +122,14 @@ class Judge:
         return _concluded(evidence, measure)
 
     def _built(self, task: Task, evidence: Evidence, base: Path, candidate: Path) -> tuple[Kernel, Kernel]:
+        self._ground.bench.prepare(STARTED_AHEAD)
         with evidence.charged("build"):
             self._shop.build_ahead(task, [base, candidate])
             evidence.base = self._shop.kernel(task, base, "base")
             evidence.candidate = self._shop.kernel(task, candidate, "candidate")
         return evidence.base, evidence.candidate
 
-    def _admitted(self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool) -> Contest:
+    def _admitted(self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool) -> TimingLoop:
         """Check both sides (the base once per artifact) and set up their contest."""
         with evidence.charged("check"):
             record = self._base_record(task, base)
@@ -133,15 +137,13 @@ class Judge:
             if candidate.artifact.build.artifact != base.artifact.build.artifact:
                 found = self._checker(task).check("candidate", candidate.artifact, record, profiles)
             evidence.checks = tuple(found.checks.values())
-        launches = first_launches(task.spec.policy, task, record, found)
+        launches = self._ground.first_launches(task, record, found)
         return self._contest(task, base, candidate, record, launches)
 
     def _contest(
         self, task: Task, base: Kernel, candidate: Kernel, record: Record, launches: dict[str, int]
-    ) -> Contest:
-        source, policy = InputSource(task), task.spec.policy
-        sides = base.artifact, candidate.artifact
-        return Contest(self._bench, task, source, policy, *sides, record, launches, task.workloads)
+    ) -> TimingLoop:
+        return self._ground.loop(task, base.artifact, candidate.artifact, record, launches)
 
     def _base_record(self, task: Task, base: Kernel) -> Record:
         """The check of the base, done once per task and artifact."""
@@ -151,9 +153,9 @@ class Judge:
         return self._records[key]
 
     def _checker(self, task: Task) -> Checker:
-        return Checker(self._bench, task, InputSource(task), task.spec.policy)
+        return Checker(self._ground.bench, task, self._ground.inputs(task), task.spec.policy)
 
-    def _restart(self, contest: Contest, evidence: Evidence, pairs: int) -> None:
+    def _restart(self, contest: TimingLoop, evidence: Evidence, pairs: int) -> None:
         """One restart into the evidence; raises TAMPERED when the candidate's clock cannot be believed."""
         self._still_wanted()
         restart = contest.restart(pairs)
@@ -163,7 +165,7 @@ class Judge:
             raise Failed("candidate", Outcome.TAMPERED, clause, workload)
         evidence.restarts.append(restart)
 
-    def _until_decided(self, contest: Contest, evidence: Evidence, noise: Noise | None) -> None:
+    def _until_decided(self, contest: TimingLoop, evidence: Evidence, noise: Noise | None) -> None:
         policy = contest.policy
         pending = list(policy.looks)
         while pending:

@@ -43,7 +43,9 @@ class Tally:
     pairs: int = 0
     discarded: int = 0
     launching: dict[str, str] = field(default_factory=dict[str, str])
-    regimes: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict[str, dict[str, tuple[float, float]]])
+    regimes: dict[str, dict[str, tuple[float, float]]] = field(
+        default_factory=dict[str, dict[str, tuple[float, float]]]
+    )
 
 
 @dataclass

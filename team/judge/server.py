@@ -11,18 +11,23 @@ usage: python -m team.judge.server DEVICE SCRATCH
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from protocol import wire
-from team.devices.cpu import cpu_device
+from team.devices import open_device
+from team.devices.cuda import CudaDevice
+from team.devices.lock import exclusive
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.judge import Judge
 from team.judge.request import Calibrate, Check, Compare, Request, Screen
 from team.judge.runner.process import refuse_orphanhood
+
+LOCK_WAIT_S = 30.0  # seconds to wait for the judge of somebody who is just leaving
 
 
 class Server:
@@ -34,19 +39,13 @@ class Server:
         self._answers = answers
         self._parser: TypeAdapter[Request] = TypeAdapter(Request)
 
-    def say(self, body: dict[str, Any]) -> None:
-        """Send one frame."""
-        view = memoryview(wire.encode(body))
-        while view:
-            view = view[os.write(self._answers, view) :]
-
     def serve(self) -> None:
         """Answer requests until the other end hangs up."""
         while (header := _read(self._requests, 4)) is not None:
             payload = _read(self._requests, wire.length_of(header))
             if payload is None:
                 return
-            self.say(self._answer(self._parser.validate_python(wire.decode(payload))))
+            _say(self._answers, self._answer(self._parser.validate_python(wire.decode(payload))))
 
     def _answer(self, request: Request) -> dict[str, Any]:
         try:
@@ -75,16 +74,32 @@ def main() -> None:
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    device = cpu_device(sys.argv[1])
-    judge = Judge(device, Path(sys.argv[2]), lambda: refuse_orphanhood(requests))
-    server = Server(judge, requests, answers)
-    server.say({"kind": "ready", "device": device.info().model_dump(mode="json")})
     try:
-        server.serve()
+        _serve(sys.argv[1], Path(sys.argv[2]), requests, answers)
+    except UserError as error:
+        _say(answers, {"kind": "error", "error": "user", "what": error.what, "remedy": error.remedy})
     except (JudgeDied, BrokenPipeError):
         return  # nobody is left to answer to
-    finally:
-        judge.close()
+
+
+def _serve(name: str, scratch: Path, requests: int, answers: int) -> None:
+    """Own the device until the other end hangs up."""
+    device = open_device(name)
+    owned = exclusive(name, LOCK_WAIT_S) if isinstance(device, CudaDevice) else nullcontext()
+    with owned:
+        judge = Judge(device, scratch, lambda: refuse_orphanhood(requests))
+        try:
+            _say(answers, {"kind": "ready", "device": device.info().model_dump(mode="json")})
+            Server(judge, requests, answers).serve()
+        finally:
+            judge.close()
+
+
+def _say(descriptor: int, body: dict[str, Any]) -> None:
+    """Send one frame."""
+    view = memoryview(wire.encode(body))
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _read(descriptor: int, size: int) -> bytes | None:

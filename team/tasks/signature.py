@@ -111,9 +111,14 @@ class Signature:
         return tuple(parameter for parameter in self.parameters if parameter.pointer)
 
     def same_call(self, other: "Signature") -> bool:
-        """Whether both can be called alike: same types in the same order, whatever the names."""
-        mine = [(parameter.dtype, parameter.pointer) for parameter in self.parameters]
-        return mine == [(parameter.dtype, parameter.pointer) for parameter in other.parameters]
+        """Whether both can be called alike: same types in the same order, whatever the names; a stream may follow."""
+        mine = [(parameter.dtype, parameter.pointer) for parameter in self.without_stream().parameters]
+        return mine == [(parameter.dtype, parameter.pointer) for parameter in other.without_stream().parameters]
+
+    def without_stream(self) -> "Signature":
+        """The same call without a stream at its end."""
+        streamed = bool(self.parameters) and self.parameters[-1].is_stream
+        return Signature(self.parameters[:-1]) if streamed else self
 
     def __str__(self) -> str:
         words = [f"{p.dtype}{'*' if p.pointer else ''} {p.name}" for p in self.parameters]

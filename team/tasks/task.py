@@ -1,8 +1,8 @@
 """A task made runnable: inputs, reference results and tolerances, from ``task.toml`` and the reference module.
 
 Trusted: the reference is human-owned code and is executed here, in the judge or in ``kernelteam eval``, never in a
-runner. Tensors live on the CPU. Floating-point results are compared in float64 against the reference, element by
-element, as a share of the tolerance; integers and booleans must be equal; NaN and infinities must stand where the
+runner. Tensors live where the inputs do. Floating-point results are compared in float64 against the reference, element
+by element, as a share of the tolerance; integers and booleans must be equal; NaN and infinities must stand where the
 reference has them.
 """
 
@@ -70,6 +70,11 @@ class Task:
         _complete(self)
 
     @property
+    def language(self) -> Literal["cpp", "cuda"]:
+        """The dialect that the source is parsed in."""
+        return language_of(self.spec)
+
+    @property
     def workloads(self) -> tuple[Workload, ...]:
         """The workloads that are checked and timed; the known broken ones are left out."""
         return tuple(workload for workload in self.spec.workloads if not workload.known_broken)
@@ -92,12 +97,13 @@ class Task:
     def reference(self, workload: Workload, inputs: Mapping[str, torch.Tensor], double: bool = False) -> Tensors:
         """Every output by name. Narrow floats are computed in float32, or all floats in float64 when ``double``."""
         arguments: dict[str, Any] = {**workload.dims, **workload.scalars}
+        like = next(iter(inputs.values()), torch.empty(0))  # its device, and under vmap its batch
         for buffer in self.buffers:
             wide = _wide(buffer.dtype, double)
             if buffer.is_read:
                 value = inputs[buffer.name].to(wide, copy=buffer.is_written)
             else:
-                value = torch.zeros(self.shape(buffer, workload), dtype=wide)
+                value = like.new_zeros(self.shape(buffer, workload), dtype=wide)
             arguments[buffer.name] = value
         returned = self._call("reference", arguments)
         return self._outputs(arguments, returned, workload)
@@ -206,8 +212,12 @@ def load_task(folder: Path) -> Task:
         source = (folder / spec.source).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{folder / spec.source} cannot be read: {error}.", "Correct 'source' in task.toml.") from None
-    language = "cuda" if spec.device == "cuda" else "cpp"
-    return Task(folder, spec, parse_signature(source, language), _module(folder / spec.reference))
+    return Task(folder, spec, parse_signature(source, language_of(spec)), _module(folder / spec.reference))
+
+
+def language_of(spec: TaskSpec) -> Literal["cpp", "cuda"]:
+    """The dialect of a task's source."""
+    return "cuda" if spec.device == "cuda" else "cpp"
 
 
 def _module(path: Path) -> ModuleType:

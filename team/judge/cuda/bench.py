@@ -27,6 +27,7 @@ from team.tasks.spec import Workload
 from team.tasks.task import Task
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
+CAPTURED = Staged("graph", "", 0)
 STAGE_S = 30.0  # seconds to warm up, capture and instantiate a set
 
 
@@ -37,7 +38,7 @@ class CudaStand(Stand):
     bench: "CudaBench" = field(kw_only=True)
     shim: Artifact = field(kw_only=True)
     kernel: Artifact = field(kw_only=True)
-    staged: Staged = Staged("graph", "", 0)
+    staged: Staged = CAPTURED
 
     @property
     def process(self) -> CudaRunner:
@@ -140,6 +141,11 @@ class CudaBench(Bench):
         """How the shim calls the task's kernels."""
         return lent_signature(task.signature)
 
+    @property
+    def spares(self) -> int:
+        """Processes that wait for a kernel."""
+        return len(self._spares)
+
     def pids(self) -> set[int]:
         """The spares' process ids."""
         return {spare.pid for spare in self._spares}
@@ -171,7 +177,9 @@ class CudaBench(Bench):
         except (RunnerFaulted, RunnerEnded) as error:
             runner.close()
             if self._keep_uid:
-                raise UserError(f"A runner cannot use GPU {self.device.id}: {error}.", "See: kernelteam doctor") from error
+                raise UserError(
+                    f"A runner cannot use GPU {self.device.id}: {error}.", "See: kernelteam doctor"
+                ) from error
             self._drop_spares()
             return self.runner(arena)
         return runner

@@ -33,6 +33,7 @@ static inline cudaError_t stream_synchronize(cudaStream_t stream) {
 }
 }  // namespace kernelteam
 #define cudaDeviceSynchronize() ::kernelteam::device_synchronize()
+#undef cudaStreamSynchronize
 #define cudaStreamSynchronize(stream) ::kernelteam::stream_synchronize(stream)
 #endif
 """

@@ -1,8 +1,8 @@
 """Two clocks for a GPU: the runner's events are a claim, the judge's wall clock is the truth. Trusted.
 
 An exchange costs tens of microseconds besides the kernels. Exchanges that launch nothing, and the base's own, are the
-control. Short samples (one replay) are compared with the base's by lower quartiles, since disturbances only ever stretch
-wall time. Long ones (many replays of the same launches) are compared one by one: their slope, wall time per replay
+control. Short samples (one replay) are compared with the base's by lower quartiles, since disturbances only ever
+stretch wall time. Long ones (many replays of the same launches) are compared one by one: their slope, wall time per replay
 between one replay and many, must be what the events claim for it.
 """
 

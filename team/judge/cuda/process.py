@@ -1,7 +1,7 @@
 """One CUDA runner as the judge sees it. Trusted; the process behind it is not.
 
-It starts before anybody knows which kernel it will hold: making a CUDA context takes a few tenths of a second, so spares
-are started ahead and wait. Only trusted code runs in it until ``load``.
+It starts before anybody knows which kernel it will hold: making a CUDA context takes a few tenths of a second, so
+spares are started ahead and wait. Only trusted code runs in it until ``load``.
 """
 
 import os

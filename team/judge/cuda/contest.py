@@ -1,0 +1,245 @@
+"""The timing loop on a GPU: two runners replay their graphs in turn over lent slots. Trusted.
+
+One sample: the judge fills one side's slots with fresh private inputs, poisons its outputs, empties the L2 by reading
+past it, takes every persisting line away, and lets that side replay its graph once; then the other side, on the same
+inputs. Afterwards every launch of both is checked against the reference. Which side goes first, where the slots lie,
+which arena is whose and the order of the workloads are drawn anew.
+"""
+
+from dataclasses import dataclass, field
+from math import ceil
+from statistics import median
+
+from protocol.messages import Outcome, Pair, Restart
+from protocol.policy import Policy
+from team.devices.telemetry import Telemetry, disturbance
+from team.judge.arena import slot_size
+from team.judge.bench import IDLE_SET, random_sides
+from team.judge.build import Artifact
+from team.judge.check import Deadlines, Record
+from team.judge.clocks import below_floor
+from team.judge.cuda.bench import ALIGNMENT, CudaBench, CudaStand
+from team.judge.cuda.clocks import LONG_NS, LONG_REPLAYS, WallAudit, disagreement, slope_clause
+from team.judge.cuda.inputs import CudaInputs
+from team.judge.cuda.process import REGIMES, Regime
+from team.judge.cuda.references import References
+from team.judge.failures import Failed
+from team.judge.pairs import HEADROOM, MAX_GROWTHS, Lane, Tally
+from team.judge.runner.process import START_S, Sample
+from team.tasks.spec import Workload
+from team.tasks.task import Task
+
+TIMED_SET = 1
+MAX_LAUNCHES = 1024
+SPARES = 8  # runners started together when fewer than two are left
+ARENA_SHARE = 0.04  # of the device memory, for each side; what the judge computes with needs several times that
+DISTURBED_TRIES = 3
+WAVERING = 0.8  # of the wanted length, from which a sample counts as long enough
+
+
+@dataclass
+class CudaContest:
+    """Base against candidate on one GPU. ``extra`` launches more on the base's side plant a known difference."""
+
+    bench: CudaBench
+    task: Task
+    source: CudaInputs
+    policy: Policy
+    base: Artifact
+    candidate: Artifact
+    record: Record
+    launches: dict[str, int]
+    workloads: tuple[Workload, ...]
+    extra: int = 0
+    tally: Tally = field(default_factory=Tally)
+    audits: dict[str, WallAudit] = field(default_factory=dict[str, WallAudit])
+    suspicion: tuple[str, str] = ("", "")
+
+    def __post_init__(self) -> None:
+        self.references = References(self.task)
+        self.telemetry = Telemetry(self.bench.device.id)
+        self.audits = {"base": WallAudit(), "candidate": WallAudit()}
+        self._walks: dict[str, list[tuple[float, float]]] = {}
+
+    def restart(self, pairs: int) -> Restart:
+        """``pairs`` pairs of every workload with fresh processes. One that dies once is given a second chance."""
+        try:
+            return self._undisturbed(pairs)
+        except Failed as failed:
+            if failed.outcome is not Outcome.CRASHED:
+                raise
+        return self._undisturbed(pairs)
+
+    def complaint(self) -> tuple[str, str]:
+        """The workload, and the clause, on which the candidate's clock cannot be believed; empty when it can."""
+        if self.suspicion[1]:
+            return self.suspicion
+        return disagreement(self.audits["base"], self.audits["candidate"], self.policy)
+
+    def _undisturbed(self, pairs: int) -> Restart:
+        """A restart during which the card was left alone; disturbed ones are thrown away and counted."""
+        for attempt in range(DISTURBED_TRIES):
+            if self.bench.spares < 2:
+                self.bench.prepare(SPARES)
+            self.bench.settle()
+            restart, why = self._watched(pairs)
+            if not why or attempt == DISTURBED_TRIES - 1:
+                return restart
+            self.tally.discarded += pairs * len(self.workloads)
+        raise AssertionError("unreachable")
+
+    def _watched(self, pairs: int) -> tuple[Restart, str]:
+        needed = max(slot_size(self.task, one, ALIGNMENT) * (self._slots(one) + HEADROOM) for one in self.workloads)
+        capacity = self.bench.provide(min(needed, arena_limit(self.bench)))
+        first, second = random_sides(self.source.dice)
+        order = self.source.dice.sample(self.workloads, len(self.workloads))
+        with (
+            self.bench.stand("base", self.task, self.base, first) as base,
+            self.bench.stand("candidate", self.task, self.candidate, second) as candidate,
+        ):
+            ours = {base.runner.pid, candidate.runner.pid, *self.bench.pids()}
+            before = self.telemetry.read(ours)
+            measured = {one.name: self._block(base, candidate, one, pairs, capacity) for one in order}
+            ours |= {base.runner.pid, candidate.runner.pid}
+            return Restart(pairs=measured), disturbance(before, self.telemetry.read(ours))
+
+    def _slots(self, workload: Workload) -> int:
+        return self.launches[workload.name] + self.extra
+
+    def _block(
+        self, base: CudaStand, candidate: CudaStand, workload: Workload, pairs: int, capacity: int
+    ) -> tuple[Pair, ...]:
+        base.workload = candidate.workload = workload.name
+        lane, samples = self._settle(base, candidate, workload, capacity)
+        self._audit(base, candidate, lane, samples)
+        measured = tuple(self._pair(base, candidate, lane) for _ in range(pairs))
+        self.tally.pairs += len(measured)
+        self._refuse_impossible(lane, measured)
+        return measured
+
+    def _settle(
+        self, base: CudaStand, candidate: CudaStand, workload: Workload, capacity: int
+    ) -> tuple[Lane, dict[str, Sample]]:
+        """Warm both sides up with checked launches; add launches until the faster side's sample is long enough."""
+        wanted = self.policy.sample_ns
+        for _ in range(MAX_GROWTHS):
+            lane = self._lane(base, candidate, workload)
+            samples = self._turns(base, candidate, lane)
+            shortest = max(min(sample.claimed_ns for sample in samples.values()), 1)
+            most = min(MAX_LAUNCHES, capacity // slot_size(self.task, workload, ALIGNMENT))
+            grown = min(ceil(self.launches[workload.name] * wanted / shortest), most)
+            if self.extra or shortest >= WAVERING * wanted or grown <= self.launches[workload.name]:
+                return lane, samples
+            self.launches[workload.name] = grown
+        lane = self._lane(base, candidate, workload)
+        return lane, self._turns(base, candidate, lane)
+
+    def _lane(self, base: CudaStand, candidate: CudaStand, workload: Workload) -> Lane:
+        """Both sides staged on one layout, and in one regime: the better one of the worse side."""
+        layout = self.bench.arrange(self.task, workload, self._slots(workload), self.source.dice)
+        leases = {
+            stand.side: stand.stage(TIMED_SET, layout, self._count(stand, layout.launches))
+            for stand in (base, candidate)
+        }
+        regime = self._shared_regime(base, candidate, workload)
+        for stand in (base, candidate):
+            if stand.staged.regime != regime:
+                leases[stand.side] = stand.stage(TIMED_SET, layout, self._count(stand, layout.launches), regime)
+        return Lane(workload, layout, leases["base"], leases["candidate"])
+
+    def _shared_regime(self, base: CudaStand, candidate: CudaStand, workload: Workload) -> Regime:
+        worst = max((base, candidate), key=lambda stand: REGIMES.index(stand.staged.regime))
+        why = f": the {worst.side}, {worst.staged.why}" if worst.staged.why else ""
+        self.tally.launching[workload.name] = worst.staged.regime + why
+        return worst.staged.regime
+
+    def _count(self, stand: CudaStand, launches: int) -> int:
+        """Launches of one side: the planted extra is the base's alone."""
+        return launches - (self.extra if stand.side == "candidate" else 0)
+
+    def _pair(self, base: CudaStand, candidate: CudaStand, lane: Lane) -> Pair:
+        samples = self._turns(base, candidate, lane)
+        for side, sample in samples.items():
+            self.audits[side].add(lane.workload.name, sample)
+        launches = self.launches[lane.workload.name]
+        return Pair(
+            candidate_first=next(iter(samples)) == "candidate",
+            base_ns=max(samples["base"].claimed_ns, 1) / launches,
+            candidate_ns=max(samples["candidate"].claimed_ns, 1) / launches,
+        )
+
+    def _turns(self, base: CudaStand, candidate: CudaStand, lane: Lane) -> dict[str, Sample]:
+        """Both sides once, in random order, on the same fresh inputs; then everything is checked."""
+        count = lane.layout.launches
+        inputs = self.source.timed(lane.workload, count)
+        sides = self.source.dice.sample([(base, lane.base), (candidate, lane.candidate)], 2)
+        samples: dict[str, Sample] = {}
+        for stand, lease in sides:
+            lease.fill(inputs)
+            lease.poison(self.source.generator)
+            samples[stand.side] = stand.go(TIMED_SET, self._deadline(stand, lane.workload, count))
+            self.tally.kernel_ns += samples[stand.side].claimed_ns
+        want = self.references.of(lane.workload, inputs, count)
+        for stand, lease in ((base, lane.base), (candidate, lane.candidate)):
+            done = self._count(stand, count)
+            stand.inspect_all(lease, inputs, {name: value[:done] for name, value in want.items()}, done)
+        return samples
+
+    def _deadline(self, stand: CudaStand, workload: Workload, launches: int) -> float:
+        known = self.record if stand.side == "candidate" else None
+        return Deadlines(self.policy, known).of(workload, launches)
+
+    def _audit(self, base: CudaStand, candidate: CudaStand, lane: Lane, samples: dict[str, Sample]) -> None:
+        """What an exchange costs, whether many replays take what they claim, and what launching from the host costs."""
+        walks: dict[str, float] = {}
+        for stand in (base, candidate):
+            self.bench.calm()
+            audit, short = self.audits[stand.side], samples[stand.side]
+            audit.add_idle(stand.go(IDLE_SET, START_S))
+            count = self._count(stand, lane.layout.launches)
+            replays = max(2, min(LONG_REPLAYS, ceil(LONG_NS / max(short.claimed_ns, 1))))
+            deadline = self._deadline(stand, lane.workload, count * replays)
+            long = stand.replay(TIMED_SET, replays, deadline)
+            self.tally.kernel_ns += long.claimed_ns
+            clause = slope_clause(short, long, replays, self.audits["base"].scatter, self.policy)
+            if clause and stand.side == "candidate" and not self.suspicion[1]:
+                self.suspicion = lane.workload.name, clause
+            walks[stand.side] = stand.walk(TIMED_SET, deadline).claimed_ns / max(count, 1)
+        self._report(lane.workload.name, (walks["base"], walks["candidate"]))
+
+    def _report(self, workload: str, walked: tuple[float, float]) -> None:
+        """Medians over restarts of nanoseconds per launch when the host launches one after the other."""
+        seen = self._walks.setdefault(workload, [])
+        seen.append(walked)
+        middle = median(base for base, _ in seen), median(candidate for _, candidate in seen)
+        self.tally.regimes.setdefault("stream", {})[workload] = middle
+
+    def _refuse_impossible(self, lane: Lane, pairs: tuple[Pair, ...]) -> None:
+        """Raise TAMPERED when the candidate is faster than the measured roofs allow; writes may stay in the L2."""
+        device, workload = self.bench.device, lane.workload
+        peaks = device.info().peaks
+        model = dict(self.task.floor(workload)) if peaks else {}
+        if "bytes_min" in model:
+            kept = device.l2_bytes / self.launches[workload.name]
+            model["bytes_min"] = max(0.0, model["bytes_min"] - kept)
+        dtype = self.task.outputs[0].parameter.dtype
+        fastest = min(pair.candidate_ns for pair in pairs)
+        clause = below_floor(model, dict(peaks), dtype, self.policy.floor_margin, fastest)
+        if clause:
+            raise Failed("candidate", Outcome.TAMPERED, clause, workload.name)
+
+
+def arena_limit(bench: CudaBench) -> int:
+    """Bytes that one side's slots may take."""
+    return int(ARENA_SHARE * bench.device.memory_bytes)
+
+
+def first_launches(bench: CudaBench, policy: Policy, task: Task, *records: Record) -> dict[str, int]:
+    """Launches per sample from the speeds that the checks saw; the timing loop corrects them."""
+    result: dict[str, int] = {}
+    for workload in task.workloads:
+        fastest = min(record.launch_ns[workload.name] for record in records)
+        fits = max(1, arena_limit(bench) // slot_size(task, workload, ALIGNMENT))
+        wanted = ceil(policy.sample_ns / max(fastest, 1.0))
+        result[workload.name] = max(1, min(MAX_LAUNCHES, fits, wanted))
+    return result
