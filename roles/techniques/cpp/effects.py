@@ -1,5 +1,7 @@
 """What a piece of code may do besides computing: only code made of known, pure parts may be moved or repeated."""
 
+from functools import lru_cache
+
 from tree_sitter import Node
 
 from roles.techniques.cpp.scopes import declaration_of, function_name, parameters_of, written_names
@@ -87,6 +89,7 @@ def pure_call(call: Node) -> bool:
     return name in _MATH or name in _CASTS or name in pure_functions(_root(call))
 
 
+@lru_cache(maxsize=64)
 def pure_functions(root: Node) -> set[str]:
     """Functions of the file that take values, touch only their own variables and call nothing unknown."""
     return {function_name(each) for each in of_type(root, "function_definition") if _is_pure(each)}

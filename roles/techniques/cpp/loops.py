@@ -1,7 +1,7 @@
 """Canonical counted loops: ``for (T v = start; v < bound; v += step)`` with a variable its body never changes."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -92,12 +92,11 @@ def _steady(variable: str, bound: Node, step: str, body: Node) -> bool:
     return not leaves and not (fixed & changed)
 
 
-def loops_in(node: Node) -> Iterator[Loop]:
+@lru_cache(maxsize=64)
+def loops_in(node: Node) -> tuple[Loop, ...]:
     """Every canonical loop at or under ``node``, outer ones first."""
-    for each in of_type(node, "for_statement"):
-        loop = loop_of(each)
-        if loop is not None:
-            yield loop
+    found = (loop_of(each) for each in of_type(node, "for_statement"))
+    return tuple(loop for loop in found if loop is not None)
 
 
 def enclosing_loops(node: Node) -> list[Loop]:

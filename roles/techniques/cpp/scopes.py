@@ -1,6 +1,7 @@
 """What a name means where it is used: its declaration, its type, and its value when it never changes."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -131,12 +132,19 @@ def written_names(node: Node) -> set[str]:
 def assignments_to(declaration: Declaration) -> list[Node]:
     """Everything that changes the variable after its declaration, taking its address included."""
     function = function_of(declaration.node)
-    if function is None:
-        return []
-    written = [(each, field(each, _WRITERS[each.type])) for each in of_type(function, *_WRITERS)]
-    taken = [each for each in of_type(function, "pointer_expression") if text_of(each.children[0]) == "&"]
-    written += [(each, field(each, "argument")) for each in taken]
-    return [each for each, target in written if text_of(target) == declaration.name]
+    return _changes(function).get(declaration.name, []) if function is not None else []
+
+
+@lru_cache(maxsize=256)
+def _changes(function: Node) -> dict[str, list[Node]]:
+    """For each target text in a function, what assigns to it, increments it or takes its address."""
+    found: dict[str, list[Node]] = {}
+    for each in of_type(function, *_WRITERS, "pointer_expression"):
+        if each.type == "pointer_expression" and text_of(each.children[0]) != "&":
+            continue
+        target = field(each, _WRITERS.get(each.type, "argument"))
+        found.setdefault(text_of(target), []).append(each)
+    return found
 
 
 def reassigned(declaration: Declaration) -> bool:

@@ -100,9 +100,11 @@ def text_of(node: Node) -> str:
 
 def walk(node: Node) -> Iterator[Node]:
     """``node`` and everything under it, in source order."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        yield at
+        waiting.extend(reversed(at.children))
 
 
 def of_type(node: Node, *types: str) -> Iterator[Node]:
