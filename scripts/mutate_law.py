@@ -15,6 +15,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("protocol", "roles", "team", "tests", "pyproject.toml")
+NO_SHRINKING = """
+from hypothesis import Phase, settings
+settings.register_profile("red is enough", phases=[Phase.explicit, Phase.generate], database=None)
+settings.load_profile("red is enough")
+"""
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,8 @@ def main() -> int:
         for part in PACKAGES:
             source = ROOT / part
             (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
+        with (tree / "tests" / "conftest.py").open("a") as conftest:
+            conftest.write(NO_SHRINKING)
         if not green(tree, *sorted({m.tests for m in chosen})):
             raise SystemExit("the tests are red without any mutation: mend them first")
         alive: list[str] = []

@@ -145,8 +145,10 @@ def test_a_repeated_request_costs_no_duty_even_after_its_report(world: World) ->
     first = world.coordination.next_duty(one, life, "ask")
     assert isinstance(first, Experiment)
     assert world.coordination.next_duty(one, life, "ask") == first
-    world.coordination.report(one, ev.NothingProposed(experiment=first.id, why="none"))
+    world.coordination.admit(one, first.id, plan(), ("c1",), 0.0)
+    world.coordination.report(one, ev.NothingProposed(experiment=first.id, why="given up"))
     assert isinstance(world.coordination.next_duty(one, life, "ask"), Rest)
+    assert isinstance(world.coordination.next_duty(one, life, "another"), Experiment)
 
 
 def test_a_process_that_was_replaced_cannot_take_its_successors_duty(world: World) -> None:
