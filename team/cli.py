@@ -198,12 +198,15 @@ def init(
     kernel: Annotated[Path, typer.Argument(help='a C++ or CUDA file with extern "C" void solve(...)')],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,
     dim: Annotated[list[str] | None, typer.Option("--dim", help="a dimension, e.g. --dim M=256")] = None,
+    shape: Annotated[list[str] | None, typer.Option("--shape", help="extents of a pointer: --shape A=M,K")] = None,
+    scalar: Annotated[list[str] | None, typer.Option("--scalar", help="a float parameter: --scalar eps=1e-5")] = None,
 ) -> None:
     """Make a task from a kernel file."""
-    from team.scope import dims_of
+    from team.scope import dims_of, scalars_of, shapes_of
     from team.tasks.scaffold import scaffold
 
-    typer.echo(f"Made {scaffold(kernel, folder, dims_of(dim or []))}")
+    made = scaffold(kernel, folder, dims_of(dim or []), shapes_of(shape or []), scalars_of(scalar or []))
+    typer.echo(f"Made {made}. Write its reference, commit both, and see: kernelteam eval {made}")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import TypeVar
 
 from protocol.messages import Outcome
 from roles.minds.registry import UnknownMind, make_mind
@@ -15,6 +16,8 @@ from team.launch import Scope
 from team.runs import new_run
 from team.tasks.spec import read_spec
 from team.workspace.origin import inspect
+
+Number = TypeVar("Number", int, float)
 
 
 def scope_of(
@@ -56,10 +59,31 @@ def _refuse_unfit(task: Path, device: Device) -> None:
 
 def dims_of(texts: list[str]) -> dict[str, int]:
     """'M=256' and its like as a mapping."""
-    dims: dict[str, int] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not name.isidentifier() or not value.isdigit():
-            raise UserError(f"'{text}' is not a dimension.", "Write it like --dim M=256")
-        dims[name] = int(value)
-    return dims
+    named = (_named(text, "a dimension", "--dim M=256") for text in texts)
+    return {name: _number(int, value, "--dim M=256") for name, value in named}
+
+
+def shapes_of(texts: list[str]) -> dict[str, list[str]]:
+    """'A=M,K' and its like as a mapping."""
+    named = (_named(text, "a shape", "--shape A=M,K") for text in texts)
+    return {name: [extent.strip() for extent in value.split(",")] for name, value in named}
+
+
+def scalars_of(texts: list[str]) -> dict[str, float]:
+    """'eps=1e-5' and its like as a mapping."""
+    named = (_named(text, "a scalar", "--scalar eps=1e-5") for text in texts)
+    return {name: _number(float, value, "--scalar eps=1e-5") for name, value in named}
+
+
+def _named(text: str, what: str, example: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier() or not value:
+        raise UserError(f"'{text}' is not {what}.", f"Write it like {example}")
+    return name, value
+
+
+def _number(kind: type[Number], text: str, example: str) -> Number:
+    try:
+        return kind(text)
+    except ValueError:
+        raise UserError(f"'{text}' is not a number of the right kind.", f"Write it like {example}") from None

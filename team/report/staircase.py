@@ -23,6 +23,7 @@ def ascii_staircase(steps: Sequence[tuple[int, float]], last: int, width: int = 
 
     ``steps``: (experiment number, log gain of main from there on), in order; ``last``: the newest experiment's number.
     """
+    steps = [(number, level) for number, level in steps if math.isfinite(level)]
     top = max((level for _, level in steps), default=0.0)
     bottom = min((level for _, level in steps), default=0.0)
     top, bottom = max(top, bottom + 0.05, 0.05), min(bottom, 0.0)

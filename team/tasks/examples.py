@@ -7,16 +7,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from team.errors import UserError
-from team.workspace.command import Git
 
 DEFAULT = "matmul_cpu"
-
-_STRANGER = {
-    "GIT_AUTHOR_NAME": "Kernel Team",
-    "GIT_AUTHOR_EMAIL": "kernelteam@localhost",
-    "GIT_COMMITTER_NAME": "Kernel Team",
-    "GIT_COMMITTER_EMAIL": "kernelteam@localhost",
-}
 
 
 def example_names() -> tuple[str, ...]:
@@ -50,11 +42,14 @@ def copy_example(name: str, destination: Path) -> Path:
 
 
 def _make_repository(folder: Path, name: str) -> None:
-    """One commit of everything in ``folder``, on branch main."""
+    """One commit of everything in ``folder``, on branch main, by the user when git knows one."""
+    import git
+
     (folder / ".gitignore").write_text("__pycache__/\n.kernelteam/\n")
-    git = Git(folder)
-    git.run("init", "--quiet", "--initial-branch=main")
-    git.run("add", "--all")
-    known = git.succeeds("config", "user.name") and git.succeeds("config", "user.email")
-    message = f"The {name} example of Kernel Team, as it stands"
-    git.run("-c", "commit.gpgSign=false", "commit", "--quiet", "-m", message, env={} if known else _STRANGER)
+    with git.Repo.init(folder, initial_branch="main") as repository:
+        repository.git.add(all=True)
+        with repository.config_reader() as known:
+            stranger = not (known.has_option("user", "name") and known.has_option("user", "email"))
+        author = git.Actor("Kernel Team", "kernelteam@localhost") if stranger else None
+        message = f"The {name} example of Kernel Team, as it stands"
+        repository.index.commit(message, author=author, committer=author, skip_hooks=True)

@@ -121,7 +121,7 @@ def test_guesses(body: str, shape: tuple[str, ...] | None) -> None:
 
 def test_examples_are_copied_into_a_repository_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    assert example_names() == ("matmul_cpu", "rmsnorm_cpu", "softmax_cpu")
+    assert {"matmul_cpu", "rmsnorm_cpu", "softmax_cpu"} <= set(example_names())
     folder = copy_example("softmax_cpu", tmp_path / "new" / "place")
     hub = Hub.create(tmp_path / "run", folder, ("task.toml", "softmax.cpp", "reference.py"))
     (entry,) = hub.log("main")
