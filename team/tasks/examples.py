@@ -10,6 +10,13 @@ from team.errors import UserError
 
 DEFAULT = "matmul_cpu"
 
+_STRANGER = {
+    "GIT_AUTHOR_NAME": "Kernel Team",
+    "GIT_AUTHOR_EMAIL": "kernelteam@localhost",
+    "GIT_COMMITTER_NAME": "Kernel Team",
+    "GIT_COMMITTER_EMAIL": "kernelteam@localhost",
+}
+
 
 def example_names() -> tuple[str, ...]:
     """The examples that can be copied, in alphabetical order."""
@@ -48,8 +55,7 @@ def _make_repository(folder: Path, name: str) -> None:
     (folder / ".gitignore").write_text("__pycache__/\n.kernelteam/\n")
     with git.Repo.init(folder, initial_branch="main") as repository:
         repository.git.add(all=True)
-        with repository.config_reader() as known:
-            stranger = not (known.has_option("user", "name") and known.has_option("user", "email"))
-        author = git.Actor("Kernel Team", "kernelteam@localhost") if stranger else None
+        known = all(repository.git.config(key, with_exceptions=False) for key in ("user.name", "user.email"))
         message = f"The {name} example of Kernel Team, as it stands"
-        repository.index.commit(message, author=author, committer=author, skip_hooks=True)
+        with repository.git.custom_environment(**({} if known else _STRANGER)):
+            repository.git.commit("--quiet", "--no-gpg-sign", "--no-verify", "-m", message)
