@@ -55,6 +55,9 @@ class Audit:
         assert {e.id for e in state.experiments.values() if e.plan is not None} == self.plans.keys()
         assert sorted(e.number for e in state.experiments.values() if e.plan) == list(range(1, len(self.plans) + 1))
         assert {e.id: e.verdict for e in state.judged} == {i: v for i, v in self.verdicts.items() if i in self.plans}
+        assert self.plans.keys() - self.verdicts.keys() <= {getattr(duty, "id", "") for duty in self.open.values()}, (
+            "an experiment was lost without a verdict"
+        )
         kept = {i for i, v in self.verdicts.items() if v.kept}
         assert state.landings.keys() == kept - self.settled, "a kept commit was forgotten"
         believed = {n: a.open.duty for n, a in state.agents.items() if a.open and not _idle(a.open.duty)}

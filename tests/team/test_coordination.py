@@ -186,6 +186,34 @@ def test_an_experiment_has_one_plan(world: World) -> None:
     assert world.coordination.state.numbered == 1
 
 
+def test_a_refused_plan_is_on_record_with_its_cost_and_may_be_mended(world: World) -> None:
+    one, _ = ready(world)
+    duty = ask(world, one)
+    assert isinstance(duty, Experiment)
+    admit, state = world.coordination.admit, world.coordination.state
+    assert "nobody reported" in admit(one, duty.id, plan(cites="s99"), ("c1",), 0.25)
+    assert (state.numbered, state.dollars, len(state.experiments[duty.id].refused)) == (0, 0.25, 1)
+    assert admit(one, duty.id, plan(), ("c1",), 0.25) == ""
+    assert (state.numbered, state.dollars) == (1, 0.5)
+
+
+def test_rounds_end_on_the_way(world: World) -> None:
+    world.run_to_the_end()
+    state = world.coordination.state
+    assert state.rounds == len(state.verdicts) // state.policy.round_experiments == 2
+    assert state.main_measured
+
+
+def test_what_runs_when_everything_dies_is_lost_with_a_verdict(world: World) -> None:
+    one, _ = ready(world)
+    duty = ask(world, one)
+    assert isinstance(duty, Experiment)
+    world.coordination.admit(one, duty.id, plan(), ("c1",), 0.0)
+    world.resume()
+    assert world.coordination.state.experiments[duty.id].verdict is Verdict.LOST
+    assert world.coordination.state.landings == {}
+
+
 def test_giving_up_after_the_plan_was_admitted_leaves_a_verdict_and_no_gap(world: World) -> None:
     one, _ = ready(world)
     duty = ask(world, one)
