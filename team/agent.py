@@ -150,7 +150,8 @@ class Agent:
         )
 
     def _judge(self) -> Judge:
-        judge = Judge(self._device, self._run.scratch(self._member.name))
+        law = Policy.model_validate(self._options["policy"])
+        judge = Judge(self._device, self._run.scratch(self._member.name), law)
         judge.start()
         return judge
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from protocol import wire
 from protocol.messages import Measurement, Message, Noise
+from protocol.policy import Policy
 from team.devices.device import Device
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
@@ -28,9 +29,13 @@ _ALLOCATOR = {
 
 
 class Judge:
-    """A warm judge process for one device. ``scratch`` holds its build cache, which may be shared, and its log."""
+    """A warm judge process for one device, under the task's law or a campaign's ``policy``.
 
-    def __init__(self, device: Device, scratch: Path) -> None:
+    ``scratch`` holds its build cache, which may be shared, and its log.
+    """
+
+    def __init__(self, device: Device, scratch: Path, policy: Policy | None = None) -> None:
+        self._law = [] if policy is None else [policy.model_dump_json()]
         self._device = device
         self._scratch = scratch.resolve()
         self._log = self._scratch / f"judge-{device.id.replace(':', '-').replace(',', '_')}-{os.getpid()}.log"
@@ -48,7 +53,7 @@ class Judge:
         self._scratch.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "team.judge.server", self._device.id, str(self._scratch)],
+                [sys.executable, "-m", "team.judge.server", self._device.id, str(self._scratch), *self._law],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

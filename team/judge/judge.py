@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol.messages import Decision, Measurement, Noise, Outcome
+from protocol.policy import Policy
 from protocol.sequential import calibrate, decide
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
@@ -35,12 +36,16 @@ class Judge:
     """
 
     def __init__(
-        self, device: CpuDevice | CudaDevice, scratch: Path, still_wanted: Callable[[], None] = lambda: None
+        self,
+        device: CpuDevice | CudaDevice,
+        scratch: Path,
+        still_wanted: Callable[[], None] = lambda: None,
+        policy: Policy | None = None,
     ) -> None:
         quiet_torch()
         device.pin()
         self._device = device
-        self._shop = KernelShop(device, scratch)
+        self._shop = KernelShop(device, scratch, policy)
         self._ground = ground_of(device, self._shop, scratch / "empty")
         self._records: dict[tuple[str, str], Record] = {}
         self._still_wanted = still_wanted

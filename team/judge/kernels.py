@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protocol.messages import Outcome
+from protocol.policy import Policy
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
@@ -30,9 +31,10 @@ class Kernel:
 
 
 class KernelShop:
-    """Loads tasks and builds kernels; both are kept by content."""
+    """Loads tasks and builds kernels; both are kept by content. ``policy`` is a campaign's law, over its task's."""
 
-    def __init__(self, device: CpuDevice | CudaDevice, scratch: Path) -> None:
+    def __init__(self, device: CpuDevice | CudaDevice, scratch: Path, policy: Policy | None = None) -> None:
+        self._policy = policy
         places = scratch / "cache", scratch / "work" / str(os.getpid())
         self.host, self.native = Builder(*places), Builder(*places)
         if isinstance(device, CudaDevice):
@@ -51,6 +53,8 @@ class KernelShop:
 
     def _loaded(self, folder: Path) -> Task:
         task = load_task(folder)
+        if self._policy is not None:
+            task = task.under(self._policy)
         kind = "cuda" if isinstance(self._device, CudaDevice) else "cpu"
         if task.spec.device != kind:
             raise UserError(

@@ -1,6 +1,6 @@
 """The judge's process: requests come as frames on standard input, answers leave on standard output. Trusted.
 
-usage: python -m team.judge.server DEVICE SCRATCH
+usage: python -m team.judge.server DEVICE SCRATCH [POLICY]     the campaign's law as JSON; default: the task's own
 
     ->  {kind: compare | screen | calibrate | check, ...}     see ``team.judge.request``
     <-  {kind: ready, device}                                 once, when torch is loaded
@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from protocol import wire
+from protocol.policy import Policy
 from team.devices import open_device
 from team.devices.cuda import CudaDevice
 from team.devices.lock import exclusive
@@ -75,19 +76,20 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     try:
-        _serve(sys.argv[1], Path(sys.argv[2]), requests, answers)
+        law = Policy.model_validate_json(sys.argv[3]) if len(sys.argv) > 3 else None
+        _serve(sys.argv[1], Path(sys.argv[2]), law, requests, answers)
     except UserError as error:
         _say(answers, {"kind": "error", "error": "user", "what": error.what, "remedy": error.remedy})
     except (JudgeDied, BrokenPipeError):
         return  # nobody is left to answer to
 
 
-def _serve(name: str, scratch: Path, requests: int, answers: int) -> None:
+def _serve(name: str, scratch: Path, law: Policy | None, requests: int, answers: int) -> None:
     """Own the device until the other end hangs up."""
     device = open_device(name)
     owned = exclusive(name, LOCK_WAIT_S) if isinstance(device, CudaDevice) else nullcontext()
     with owned:
-        judge = Judge(device, scratch, lambda: refuse_orphanhood(requests))
+        judge = Judge(device, scratch, lambda: refuse_orphanhood(requests), law)
         try:
             _say(answers, {"kind": "ready", "device": device.info().model_dump(mode="json")})
             Server(judge, requests, answers).serve()

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import torch
 
+from protocol.policy import Policy
 from team.errors import UserError
 from team.tasks.comparison import Deviation, deviation
 from team.tasks.signature import Parameter, Signature, parse_signature
@@ -66,6 +67,10 @@ class Task:
         self.outputs = tuple(buffer for buffer in self.buffers if buffer.is_written)
         self._shapes: dict[tuple[str, str], tuple[int, ...]] = {}
         self._parameters: dict[str, Mapping[str, inspect.Parameter]] = {}
+
+    def under(self, policy: Policy) -> "Task":
+        """The same task under a campaign's law."""
+        return Task(self.folder, self.spec.model_copy(update={"policy": policy}), self.signature, self._module)
         self.makes_inputs = callable(getattr(module, "make_inputs", None))
         _complete(self)
 
