@@ -67,12 +67,12 @@ class Task:
         self.outputs = tuple(buffer for buffer in self.buffers if buffer.is_written)
         self._shapes: dict[tuple[str, str], tuple[int, ...]] = {}
         self._parameters: dict[str, Mapping[str, inspect.Parameter]] = {}
+        self.makes_inputs = callable(getattr(module, "make_inputs", None))
+        _complete(self)
 
     def under(self, policy: Policy) -> "Task":
         """The same task under a campaign's law."""
         return Task(self.folder, self.spec.model_copy(update={"policy": policy}), self.signature, self._module)
-        self.makes_inputs = callable(getattr(module, "make_inputs", None))
-        _complete(self)
 
     @property
     def language(self) -> Literal["cpp", "cuda"]:
