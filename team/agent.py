@@ -84,7 +84,7 @@ class Agent:
         self._run, self._hub, self._supply = self._settle_in(Path(folder))
         _log_to(self._run.log(self._member.name))
         self._device = open_device(self._member.device)
-        self._device.pin()
+        self._device.confine()
         self._line = Line(coordinator, self._member, self._device.id)
         self._rest = threading.Event()
 

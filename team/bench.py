@@ -113,7 +113,6 @@ def _calibrated(judge_process: Judge, trusted: Path, base: Path) -> tuple[Noise,
 @contextmanager
 def _judge(spec: TaskSpec) -> Iterator[tuple[Judge, str]]:
     device = discover(spec.device, 1)[0]
-    device.pin()
     with tempfile.TemporaryDirectory(prefix="kernelteam-judge-") as scratch, Judge(device, Path(scratch)) as found:
         yield found, device.id
 

@@ -45,6 +45,10 @@ class CpuDevice:
             details["governor"] = governor
         return DeviceInfo(kind="cpu", id=self.id, name=_model_name(), details=details)
 
+    def confine(self) -> None:
+        """Keep the calling process and what it starts on this set of cores."""
+        os.sched_setaffinity(0, self.cores)
+
     def pin(self) -> None:
         """Bind the calling process to the judge's part of the set; runners bind themselves to the kernel's part."""
         os.sched_setaffinity(0, self.judge_cores)

@@ -28,6 +28,10 @@ class CudaDevice:
         rest = {key: value for key, value in details.items() if key != "name"}
         return DeviceInfo(kind="cuda", id=self.id, name=details["name"], details=rest, peaks=known_peaks(self.id))
 
+    def confine(self) -> None:
+        """Let the calling process and what it starts see this GPU alone."""
+        self.pin()
+
     def pin(self) -> None:
         """Make this the only GPU that the calling process and its children see. Before CUDA is first used."""
         os.environ["CUDA_VISIBLE_DEVICES"] = self.id

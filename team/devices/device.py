@@ -17,6 +17,10 @@ class Device(Protocol):
         """What it is; detected, nothing looked up in a table."""
         ...
 
+    def confine(self) -> None:
+        """Keep the calling process and what it starts on this device: for an agent."""
+        ...
+
     def pin(self) -> None:
-        """Bind the calling process (and its children) to this device."""
+        """Bind the calling process to the judge's part of this device."""
         ...
