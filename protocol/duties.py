@@ -4,6 +4,8 @@ Order of precedence: the end, the baseline, other agents' landings, what the law
 the baseline, and then the next experiment.
 """
 
+from math import exp
+
 from protocol.messages import (
     Baseline,
     Duty,
@@ -44,6 +46,8 @@ def ending(state: CampaignState, now: float) -> str:
         return f"the budget of {policy.max_minutes:g} minutes is spent"
     if policy.max_dollars is not None and state.dollars > 0 and state.dollars >= policy.max_dollars:
         return f"the budget of ${policy.max_dollars:.2f} is spent"
+    if _target_is_met(state):
+        return f"the target of {policy.target_speedup:g}x is exceeded and the last tries brought nothing"
     expected = [name for name, agent in state.agents.items() if not _gone(state, agent, now)]
     if expected and all(_exhausted(state, name) for name in expected):
         return "no agent has another admissible idea"
@@ -56,6 +60,16 @@ def finished(state: CampaignState, now: float) -> str:
     if not why or state.landings or any(a.open and not _idle(a.open.duty) for a in state.agents.values()):
         return ""
     return "" if _owes_last_word(state) else why
+
+
+def _target_is_met(state: CampaignState) -> bool:
+    """Main exceeds the target by a direct measurement, and the team's last experiments were all reverts."""
+    target, policy = state.policy.target_speedup, state.policy
+    last = state.main_measured[-1].estimate if state.main_measured else None
+    if target is None or last is None or exp(last.low) <= target:
+        return False
+    recent = [state.experiments[name].verdict for name in state.verdicts[-policy.plateau_after :]]
+    return len(recent) >= policy.plateau_after and not any(verdict and verdict.kept for verdict in recent)
 
 
 def spent_experiments(state: CampaignState) -> int:
@@ -129,8 +143,12 @@ def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
         return Search(id=_id(state, "s"), why=f"{tries} experiments in a row without a keep")
     if agent.owes_profile:
         return Profile(id=_id(state, "p"), commit=agent.owes_profile)
-    if state.rounds > state.measured_in_round and _owes_last_word(state) and not _measuring_main(state):
+    if _measuring_main(state) or state.main == state.started.commit:
+        return None
+    if state.rounds > state.measured_in_round and _owes_last_word(state):
         return _remeasure(state, f"round {state.rounds} ended")
+    if len(state.verdicts) - state.measured_at >= state.policy.recheck_every:
+        return _remeasure(state, f"{state.policy.recheck_every} experiments since main was measured")
     return None
 
 

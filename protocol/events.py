@@ -156,6 +156,7 @@ class ExperimentReported(Body):
     screened: tuple[tuple[dict[str, Parameter], float | None], ...]
     measurement: Measurement
     lines: tuple[int, int] = Field(default=(0, 0), description="added and removed lines of the commit")
+    dollars: float = Field(default=0.0, ge=0.0, description="what the repair of a build failure cost")
 
 
 class ExperimentJudged(Body):

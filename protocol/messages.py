@@ -382,4 +382,5 @@ class Briefing(Message):
     profile: ProfileReport | None = None
     refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")
     max_variants: int = 4
+    cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0

@@ -110,6 +110,7 @@ class CampaignState:
     credits: dict[str, int] = field(default_factory=dict[str, int])
     main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
     measured_in_round: int = 0
+    measured_at: int = 0
     numbered: int = 0
     duties: int = 0
     rounds: int = 0

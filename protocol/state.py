@@ -89,6 +89,8 @@ def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.Experim
     experiment = state.experiments[body.experiment]
     experiment.commit, experiment.parameters = body.commit, body.parameters
     experiment.screened, experiment.measurement = body.screened, body.measurement
+    experiment.dollars += body.dollars
+    state.dollars += body.dollars
     _close(state, event.agent, body.experiment)
 
 
@@ -152,6 +154,7 @@ def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefu
 
 def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> None:
     state.main_measured.append(body)
+    state.measured_at = len(state.verdicts)
     state.measured_in_round = state.rounds
     _close(state, event.agent, body.duty)
 

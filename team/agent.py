@@ -14,15 +14,16 @@ from typing import Any
 import ray
 from pydantic import TypeAdapter
 
-from protocol.events import AnyBody, ExperimentReported, Member
-from protocol.messages import Briefing, Duty, Noise, Plan, Rest, Stop
+from protocol.events import AnyBody, ExperimentReported, Member, NothingProposed
+from protocol.messages import Briefing, Duty, Experiment, Noise, Plan, Rest, Stop
 from protocol.policy import Policy
 from roles.minds.registry import make_mind
+from team.desk import Desk
 from team.devices import open_device
-from team.duties import PERFORM, Desk
+from team.duties import PERFORM
 from team.judge.client import Judge
 from team.judge.failures import JudgeDied
-from team.runs import Run
+from team.runs import Run, log_to
 from team.supply import Carried, Shared, Supply, receive_run
 from team.workspace.hub import Hub
 
@@ -82,7 +83,7 @@ class Agent:
         self._coordinator = coordinator
         self._options = options
         self._run, self._hub, self._supply = self._settle_in(Path(folder))
-        _log_to(self._run.log(self._member.name))
+        log_to(self._run.log(self._member.name))
         self._device = open_device(self._member.device)
         self._device.confine()
         self._line = Line(coordinator, self._member, self._device.id)
@@ -119,18 +120,24 @@ class Agent:
 
     def _perform(self, desk: Desk, duty: Duty) -> None:
         log.info("duty: %s", duty)
-        for attempt in range(_JUDGE_TRIES):
+        why = ""
+        for _ in range(_JUDGE_TRIES):
             try:
-                body = PERFORM[type(duty)](desk, duty)
-                made = [body.commit] if isinstance(body, ExperimentReported) else []
-                verdict = self._line.report(body, desk.supply.offer(made, self._options["baseline"]))
-                log.info("reported: %s", verdict or "taken in")
+                self._report(desk, PERFORM[type(duty)](desk, duty))
                 return
             except JudgeDied as died:
-                log.warning("%s (attempt %d); starting another judge", died, attempt + 1)
+                why = str(died)
+                log.warning("%s; starting another judge", why)
                 desk.judge.close()
                 desk.judge = self._judge()
-        raise RuntimeError(f"{_JUDGE_TRIES} judges in a row died on {duty}")
+        if not isinstance(duty, Experiment):
+            raise RuntimeError(f"{_JUDGE_TRIES} judges in a row died: {why}")
+        self._report(desk, NothingProposed(experiment=duty.id, why=f"{_JUDGE_TRIES} judges died on it: {why}"[:500]))
+
+    def _report(self, desk: Desk, body: AnyBody) -> None:
+        made = [body.commit] if isinstance(body, ExperimentReported) else []
+        verdict = self._line.report(body, desk.supply.offer(made, self._options["baseline"]))
+        log.info("reported: %s", verdict or "taken in")
 
     def _desk(self) -> Desk:
         return Desk(
@@ -154,11 +161,3 @@ class Agent:
         judge = Judge(self._device, self._run.scratch(self._member.name), law)
         judge.start()
         return judge
-
-
-def _log_to(path: Path) -> None:
-    """Everything that this process logs goes to one file, never to the user's terminal."""
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.INFO)

@@ -146,6 +146,10 @@ class Coordination:
             return (body.model_copy(update={"decision": self._decide(body.measurement, body.device)}),)
         if isinstance(body, ev.MainMeasured):
             return (self._main_measured(body),)
+        if isinstance(body, ev.BaselineMeasured) and not body.null_kept and not body.planted_found:
+            blind = 2 * self.state.policy.planted_gain  # what was planted could not be seen: claim nothing near it
+            noise = body.noise.model_copy(update={"floor": max(body.noise.floor, blind)})
+            return (body.model_copy(update={"noise": noise}),)
         if isinstance(body, ev.BaselineMeasured) and body.null_kept:
             why = "A/A found a difference between two identical kernels: the device is too disturbed to judge on"
             return body, ev.BaselineRefused(duty=body.duty, why=why)

@@ -6,24 +6,28 @@ Ray, folds the ledger and goes on; agents' calls are retried by Ray and are idem
 
 import asyncio
 import fcntl
+import logging
 import os
 import time
 from pathlib import Path
 from typing import Any
 
 from protocol.briefing import briefing_of
-from protocol.events import body_from
+from protocol.events import LandingRefused, body_from
 from protocol.ledger import Ledger
 from protocol.messages import DeviceInfo, Plan
 from team.coordination import Coordination
 from team.landing import LandingDesk, pending
-from team.runs import Run
-from team.workspace.hub import Hub
+from team.runs import Run, log_to
+from team.workspace.command import GitFailed
+from team.workspace.hub import Hub, NotForward
 
+log = logging.getLogger(__name__)
 NAME = "coordinator"
 ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": -1, "num_cpus": 0, "max_concurrency": 64}
 _TICK_SECONDS = 0.2
 _LOCK_SECONDS = 60.0
+_LANDING_TRIES = 5
 
 
 class Coordinator:
@@ -31,6 +35,7 @@ class Coordinator:
 
     def __init__(self, folder: str) -> None:
         self._run = Run(Path(folder))
+        log_to(self._run.log(NAME))
         self._lock = _hold(self._run.folder / "coordinator.lock")
         self._coordination = Coordination(Ledger(self._run.ledger, writer=True), time.time)
         hub = Hub.open(self._run.folder)
@@ -38,15 +43,19 @@ class Coordinator:
         self._hub = hub
         self._desk = LandingDesk(hub, self._coordination.state.started.editable)
         self._loop_task: asyncio.Task[None] | None = None
+        self._stumbles = 0
 
     async def ready(self) -> int:
         """Start the landing loop (once); the coordinator's process id."""
         if self._loop_task is None:
             self._loop_task = asyncio.get_running_loop().create_task(self._tend())
+            self._loop_task.add_done_callback(_die_with)
         return os.getpid()
 
     async def resume(self) -> None:
-        """Go on after a stop or a crash of the whole campaign."""
+        """Go on after a stop or a crash of the whole campaign. Requests to stop the old one are void."""
+        for path, _ in self._run.requests():
+            path.unlink(missing_ok=True)
         self._coordination.resume()
 
     async def join(self, agent: str, incarnation: str, device: dict[str, Any], pid: int) -> None:
@@ -116,8 +125,25 @@ class Coordinator:
         step = pending(state, simpler)
         if step is None:
             return False
-        self._coordination.record("", await asyncio.to_thread(self._desk.carry_out, step))
+        try:
+            done = await asyncio.to_thread(self._desk.carry_out, step)
+        except (GitFailed, NotForward) as error:
+            self._stumbles += 1
+            log.warning("landing of %s: %s", step.experiment.id, error)
+            if self._stumbles < _LANDING_TRIES:
+                return False
+            done = LandingRefused(experiment=step.experiment.id, why=f"git could not land it: {error}"[:500])
+        self._stumbles = 0
+        self._coordination.record("", done)
         return True
+
+
+def _die_with(task: asyncio.Task[None]) -> None:
+    """The landing loop may not end while the actor lives: die with it, so that Ray starts a coordinator afresh."""
+    if not task.cancelled() and task.exception() is not None:
+        log.critical("the landing loop failed", exc_info=task.exception())
+        logging.shutdown()
+        os._exit(1)
 
 
 def _hold(path: Path) -> Any:

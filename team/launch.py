@@ -28,6 +28,7 @@ from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
 _GIVE_UP_AFTER = 5
+_DEATHS_WITHIN_SECONDS = 120.0
 _STORE_BYTES = 100 * 1024 * 1024
 
 
@@ -150,21 +151,27 @@ class Campaign:
         ray.get(self._coordinator.ready.remote())
         self._agents = {m.name: self._start_agent(m) for m in self._state.started.members}
         self._loops = {agent.run.remote(): name for name, agent in self._agents.items()}
-        self._failures = dict.fromkeys(self._agents, 0)
+        self._deaths: dict[str, list[float]] = {name: [] for name in self._agents}
+        self.failed = ""
 
     def _start_coordinator(self) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
         from team.coordinator import ACTOR_OPTIONS, NAME, Coordinator
 
-        here = NodeAffinitySchedulingStrategy(node_id=self._ray.get_runtime_context().get_node_id(), soft=False)
-        options = {**ACTOR_OPTIONS, "name": NAME, "lifetime": "detached", "scheduling_strategy": here}
+        options = {**ACTOR_OPTIONS, "name": NAME, "lifetime": "detached", "scheduling_strategy": self._here()}
         return self._ray.remote(**options)(Coordinator).remote(str(self._run.folder))
+
+    def _here(self) -> Any:
+        """Scheduling on this node: where the ledger is, and where the core sets were counted."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node_id=self._ray.get_runtime_context().get_node_id(), soft=False)
 
     def _start_agent(self, member: Member) -> Any:
         from team.agent import ACTOR_OPTIONS, Agent
 
         wants: dict[str, Any] = dict(ACTOR_OPTIONS)
+        if member.device.startswith("cpu:"):
+            wants["scheduling_strategy"] = self._here()
         if member.device.startswith("GPU-"):
             wants["num_gpus"] = 1
         started = self._state.started
@@ -187,6 +194,9 @@ class Campaign:
                 done, _ = self._ray.wait(list(self._loops), num_returns=1, timeout=timeout)
                 for loop in done:
                     self._settle(loop)
+        except self._ray.exceptions.RayError as error:
+            log.exception("the campaign cannot go on")
+            self.failed = _sentence(error)
         finally:
             over.set()
 
@@ -197,8 +207,9 @@ class Campaign:
         except (self._ray.exceptions.RayActorError, self._ray.exceptions.RayTaskError) as error:
             why = _sentence(error)
             self._ray.get(self._coordinator.lost.remote(name, why))
-            self._failures[name] += 1
-            if self._failures[name] < _GIVE_UP_AFTER:
+            now = time.monotonic()
+            self._deaths[name] = [at for at in self._deaths[name] if now - at < _DEATHS_WITHIN_SECONDS] + [now]
+            if len(self._deaths[name]) < _GIVE_UP_AFTER:
                 self._loops[self._agents[name].run.remote()] = name
             elif not self._loops:
                 stop = f"no agent could be kept alive; the last one said: {why}"
@@ -229,6 +240,8 @@ def conduct(run: Run, address: str | None, resume: bool, watch: Callable[[thread
             tending.join()
         finally:
             campaign.end()
+    if campaign.failed:
+        raise UserError(f"The campaign broke off: {campaign.failed}.", "Mend that and go on with: kernelteam resume")
     state = state_of(run)
     if state.baseline_refused:
         raise UserError(f"The baseline was refused: {state.baseline_refused}.", "Mend the task and start again.")

@@ -5,6 +5,7 @@ the judge's scratch, logs and the report. Nothing is written into the user's rep
 """
 
 import fcntl
+import logging
 import os
 import secrets
 from collections.abc import Iterator
@@ -105,3 +106,11 @@ def find_run(name: Path | None) -> Run:
     if not found:
         raise UserError("There is no campaign yet.", "Start one with: kernelteam demo")
     return Run(max(found, key=lambda folder: (folder / "ledger.sqlite").stat().st_ctime))
+
+
+def log_to(path: Path) -> None:
+    """Everything that this process logs goes to one file, never to the user's terminal."""
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.INFO)

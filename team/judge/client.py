@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.request import Calibrate, Check, Compare, Screen
 
 _LOG_TAIL = 4000  # characters of the judge's log that an error carries
+_HUNG_S = 3600.0  # seconds after which a judge, whose every step has a deadline, is taken for hung
 _CLOSE_S = 5.0  # seconds that a judge gets to leave by itself
 
 # The allocator keeps freed memory: checking outputs must not fault the same megabytes in again for every pair.
@@ -130,7 +132,12 @@ class Judge:
         process = self._process
         assert process is not None
         assert process.stdout is not None
-        data = process.stdout.read(size)
+        watchdog = threading.Timer(_HUNG_S, self.kill)
+        watchdog.start()
+        try:
+            data = process.stdout.read(size)
+        finally:
+            watchdog.cancel()
         if len(data) < size:
             raise self._died("The judge died.")
         return data

@@ -1,0 +1,69 @@
+"""What an agent works with: its mind, its worktree, its judge, and its line to the lead."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from protocol.messages import Briefing, Measurement, Noise, Outcome, Plan
+from protocol.policy import Policy
+from roles.minds.mind import Mind
+from team.devices.device import Device
+from team.judge.client import Judge
+from team.judge.failures import BaselineBroken
+from team.judge.request import Compare
+from team.supply import Supply
+from team.workspace.hub import Hub
+from team.workspace.worktree import Worktree
+
+
+class Lead(Protocol):
+    """What an agent may ask of the coordinator while it performs a duty."""
+
+    def briefing(self, base: str) -> Briefing:
+        """What the mind is told."""
+        ...
+
+    def admit(self, experiment: str, plan: Plan, commits: list[str], dollars: float) -> str:
+        """Empty when the plan may run."""
+        ...
+
+    def noise(self) -> Noise | None:
+        """The calibrated noise of this agent's device."""
+        ...
+
+
+@dataclass
+class Desk:
+    """What an agent works with."""
+
+    name: str
+    device: Device
+    mind: Mind
+    hub: Hub
+    supply: Supply
+    worktree: Worktree
+    judge: Judge
+    trusted: Path
+    snapshots: Path
+    editable: tuple[str, ...]
+    weights: dict[str, float]
+    policy: Policy
+    lead: Lead
+
+    def snapshot(self, commit: str) -> str:
+        """The task folder at a commit, as plain files."""
+        self.supply.fetch(commit)
+        return str(self.hub.export(commit, self.snapshots))
+
+    def compare(self, base: str, candidate: str) -> Measurement:
+        """Judge one commit against another on this device. A base that fails here, of all times, measures nothing."""
+        request = Compare(
+            task=str(self.trusted),
+            base=self.snapshot(base),
+            candidate=self.snapshot(candidate),
+            noise=self.lead.noise(),
+        )
+        try:
+            return self.judge.compare(request)
+        except BaselineBroken as broken:  # its turn comes again on a base that the law has seen to be right
+            return Measurement(outcome=Outcome.CRASHED, detail=f"the base did not run: {broken}")

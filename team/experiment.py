@@ -1,0 +1,126 @@
+"""One experiment: proposed, committed, admitted, raced over its variants, and the champion measured."""
+
+import logging
+from dataclasses import dataclass
+
+from protocol import events as ev
+from protocol.messages import Briefing, Experiment, Measurement, Outcome, Parameter, Plan, Proposal, Variant
+from protocol.sequential import estimate
+from roles.minds.mind import NothingToPropose
+from team.coordination import MAX_REFUSALS
+from team.desk import Desk
+from team.judge.request import Screen
+from team.workspace.objects import Refused
+
+log = logging.getLogger(__name__)
+Screened = tuple[tuple[dict[str, Parameter], float | None], ...]
+
+
+@dataclass(frozen=True)
+class Champion:
+    """The variant that is measured; ``failed`` is what the race saw when not one variant ran."""
+
+    commit: str
+    parameters: dict[str, Parameter]
+    screened: Screened = ()
+    failed: Measurement | None = None
+
+
+def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | ev.NothingProposed:
+    """Propose until a plan is admitted, then run it."""
+    desk.supply.fetch(duty.base)
+    desk.worktree.reset(duty.base)
+    why = ""
+    for _ in range(MAX_REFUSALS):
+        briefing = briefing_for(desk, duty.base)
+        try:
+            proposal = desk.mind.propose(briefing)
+        except NothingToPropose as nothing:
+            return ev.NothingProposed(experiment=duty.id, why=str(nothing))
+        try:
+            commits = [_commit(desk, duty, proposal.plan, variant) for variant in proposal.variants]
+        except Refused as refused:
+            why = str(refused)
+            continue
+        why = desk.lead.admit(duty.id, proposal.plan, commits, proposal.dollars)
+        if not why:
+            return _run(desk, duty, briefing, proposal, commits)
+        log.info("plan refused: %s", why)
+    return ev.NothingProposed(experiment=duty.id, why=f"{MAX_REFUSALS} plans in a row were refused; the last: {why}")
+
+
+def briefing_for(desk: Desk, base: str) -> Briefing:
+    """What the mind is told, with the text of the editable files at ``base``."""
+    return desk.lead.briefing(base).model_copy(update={"editable": desk.hub.read(desk.editable, base)})
+
+
+def _run(
+    desk: Desk, duty: Experiment, briefing: Briefing, proposal: Proposal, commits: list[str]
+) -> ev.ExperimentReported:
+    champion = _champion(desk, duty, proposal, commits)
+    measured = champion.failed or _measured(desk, duty, champion.commit)
+    dollars = 0.0
+    if measured.outcome is Outcome.BUILD_FAILED:
+        mended = desk.mind.repair(briefing, proposal, measured.detail)
+        if mended is not None:
+            dollars = mended.dollars
+            champion, measured = _repaired(desk, duty, mended, champion, measured)
+    return ev.ExperimentReported(
+        experiment=duty.id,
+        commit=champion.commit,
+        parameters=champion.parameters,
+        screened=champion.screened,
+        measurement=measured,
+        lines=desk.hub.lines(duty.base, champion.commit),
+        dollars=dollars,
+    )
+
+
+def _measured(desk: Desk, duty: Experiment, commit: str) -> Measurement:
+    desk.worktree.reset(commit)
+    return desk.compare(duty.base, commit)
+
+
+def _repaired(
+    desk: Desk, duty: Experiment, mended: Proposal, before: Champion, failure: Measurement
+) -> tuple[Champion, Measurement]:
+    """The one repair that a build failure gets; a repair that may not be committed leaves the failure as it was."""
+    try:
+        commit = _commit(desk, duty, mended.plan, mended.variants[0])
+    except Refused as refused:
+        log.info("repair refused: %s", refused)
+        return before, failure
+    after = Champion(commit, mended.variants[0].parameters, before.screened)
+    return after, _measured(desk, duty, commit)
+
+
+def _champion(desk: Desk, duty: Experiment, proposal: Proposal, commits: list[str]) -> Champion:
+    """The most promising variant by a short race; its samples are never used again."""
+    if len(commits) == 1:
+        return Champion(commits[0], proposal.variants[0].parameters)
+    trees = tuple(desk.snapshot(commit) for commit in commits)
+    raced = desk.judge.screen(Screen(task=str(desk.trusted), base=desk.snapshot(duty.base), candidates=trees))
+    gains = [_raced_gain(desk, measured) for measured in raced]
+    screened = tuple((v.parameters, g) for v, g in zip(proposal.variants, gains, strict=True))
+    running = [(gain, index) for index, gain in enumerate(gains) if gain is not None]
+    if not running:
+        return Champion(commits[0], proposal.variants[0].parameters, screened, raced[0])
+    best = max(running)[1]
+    return Champion(commits[best], proposal.variants[best].parameters, screened)
+
+
+def _raced_gain(desk: Desk, measured: Measurement) -> float | None:
+    """Log gain that the race saw, None when the variant did not run to its end."""
+    if measured.outcome is not Outcome.MEASURED:
+        return None
+    return estimate(measured.restarts, desk.weights, None, desk.policy, desk.policy.total_error)[0].gain
+
+
+def _commit(desk: Desk, duty: Experiment, plan: Plan, variant: Variant) -> str:
+    """Commit a variant before it runs, and keep it for good whatever becomes of it."""
+    trailers = {"Experiment": duty.id, "Technique": plan.technique, "Agent": desk.name}
+    if variant.parameters:
+        trailers["Parameters"] = ", ".join(f"{key}={value}" for key, value in variant.parameters.items())
+    commit = desk.hub.commit(duty.base, variant.files, plan.change, trailers, desk.editable)
+    desk.hub.anchor(f"experiments/{duty.id}/{commit[:16]}", commit)
+    return commit
