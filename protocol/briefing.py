@@ -1,7 +1,7 @@
 """What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
 
 from protocol.counters import closed_categories, phase_of
-from protocol.messages import Briefing, PastExperiment, Position, Role
+from protocol.messages import Briefing, PastExperiment, Position, Role, Verdict
 from protocol.state import CampaignState, ExperimentState
 
 
@@ -24,7 +24,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         closed_categories=closed_categories(state.policy, agent.streaks),
         abandoned=tuple(state.abandoned),
         search=agent.search,
-        history=tuple(_past(state, e) for e in state.judged),
+        history=tuple(_past(state, e) for e in state.judged if e.verdict is not Verdict.LOST),
         profile=agent.profile,
         refused=_refused(state, agent_name),
         max_variants=state.policy.variants,

@@ -26,6 +26,7 @@ AgentsOption = Annotated[
 ]
 ExperimentsOption = Annotated[int | None, typer.Option("--experiments", min=1, help="budget: experiments of the team")]
 MinutesOption = Annotated[float | None, typer.Option("--minutes", help="budget: wall clock (minutes)")]
+_PIPE_WIDTH = 180
 
 
 def main() -> None:
@@ -224,7 +225,8 @@ def doctor(as_json: AsJson = False) -> None:
 def _print(renderable: object) -> None:
     from rich.console import Console
 
-    Console(highlight=False).print(renderable)
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    Console(highlight=False, width=width).print(renderable)
 
 
 def _leave(status: int) -> NoReturn:

@@ -7,6 +7,7 @@ the driver dies, Ray and everything under it dies with it; the ledger is the cam
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -227,10 +228,25 @@ def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1].strip() if lines else 'no message'}"[:300]
 
 
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """What Ray and its C++ side say about dead workers goes to a file, not between the user's lines."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
 def conduct(run: Run, address: str | None, resume: bool, watch: Callable[[threading.Event], None]) -> CampaignState:
     """Run a prepared campaign to its end. ``watch`` shows it to the user until its event is set."""
     members = len(state_of(run).started.members)
-    with run.owned(), ray_session(run, members, address) as ray:
+    with run.owned(), _stderr_to(run.log("driver")), ray_session(run, members, address) as ray:
         campaign = Campaign(ray, run, resume)
         over = threading.Event()
         tending = threading.Thread(target=campaign.tend, args=(over,), name="tend", daemon=True)
