@@ -3,20 +3,20 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log
+from math import log, prod
 
 from protocol.messages import Briefing, Parameter, PastExperiment
 from roles.taste import taste_of
 from roles.techniques.card import Card, Numerics
 from roles.techniques.catalog import all_cards
-from roles.techniques.transform import Site, Transform
+from roles.techniques.transform import Choices, Site, Transform
 
 SITE = "site"
 _OTHER_CELL = 0.6
 _REVERTED_HERE = 0.3
 _KEPT_HERE = 0.5
 _REVERTED_ELSEWHERE = 0.7
-_TRIES_PER_SITE = 2
+_MOST_TRIES = 6
 _OTHER_ROLE = -100.0
 
 
@@ -52,7 +52,8 @@ def admissible(card: Card, briefing: Briefing) -> bool:
     closed = card.category in briefing.closed_categories or card.name in briefing.abandoned
     claimed = not briefing.allowed_categories or card.category in briefing.allowed_categories
     exact = card.numerics is Numerics.EXACT or briefing.numerics != "strict"
-    return briefing.language in card.languages and claimed and exact and not closed
+    possible = briefing.language in card.languages and briefing.cores >= card.cores
+    return possible and claimed and exact and not closed
 
 
 def tries(card: Card, briefing: Briefing) -> list[PastExperiment]:
@@ -73,8 +74,15 @@ def _at_sites(card: Card, briefing: Briefing) -> Iterator[Candidate]:
         for site in transform.applies(text):
             key = f"{path}:{site.key}"
             spent = sum(at_site(past, key) for past in tries(card, briefing))
-            if spent < (_TRIES_PER_SITE if transform.space(site) else 1):
+            if spent < _allowance(transform.space(site), briefing):
                 yield Candidate(card, transform, path, site, _score(card, site, key, briefing))
+
+
+def _allowance(space: Choices, briefing: Briefing) -> int:
+    """Experiments that a site is worth: two for a small space, more for one that two cannot cover."""
+    settings = prod(len(values) for values in space.values())
+    sampled = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
+    return min(_MOST_TRIES, max(2, -(-settings // (2 * sampled)))) if space else 1
 
 
 def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:

@@ -47,7 +47,10 @@ class Citation:
 
 @dataclass(frozen=True)
 class Card:
-    """One technique. ``expected_gain`` is a log gain where it applies; ``transform`` is None for knowledge alone."""
+    """One technique. ``expected_gain`` is a log gain where it applies; ``transform`` is None for knowledge alone.
+
+    ``cores`` is how many CPU cores the kernel must be allowed for the card to make sense.
+    """
 
     name: str
     title: str
@@ -68,6 +71,7 @@ class Card:
     transform: Callable[[], Transform] | None = None
     presets: tuple[dict[str, Parameter], ...] = ()
     rewrite: str = ""
+    cores: int = 1
 
     def suits(self, position: Position, phase: Phase) -> bool:
         """True when the card belongs to the matrix cell; an unknown position matches every position."""

@@ -1,6 +1,7 @@
 """Cards for C++ kernels that change structure: what an explorer takes first."""
 
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.cpp.accumulated import BlockAccumulated
 from roles.techniques.cpp.fuse import FuseLoops
 from roles.techniques.cpp.interchange import LoopInterchange
 from roles.techniques.cpp.online_softmax import OnlineSoftmax
@@ -48,6 +49,27 @@ CARDS = (
             {"MR": 6, "NV": 2, "KC": 512, "W": 8},
         ),
         rewrite="a register-tiled, packed matrix product with the kernel's own epilogue on every tile",
+    ),
+    Card(
+        name="block_accumulated",
+        title="Register blocking of a nest that adds into its output",
+        tier=Tier.REGISTERS,
+        category="register-blocking",
+        cells=cells("compute bandwidth latency balanced"),
+        languages=("cpp",),
+        helps="matmul written as i-k-j, which loads and stores an output for every multiplication",
+        hurts="outputs smaller than one tile",
+        bottleneck="a load and a store of the output for every multiply-add",
+        mechanism="the same sums in the same order as i-j-k, whose accumulators then stay in registers",
+        disproof="flop rate per core unchanged: then the loads and stores were not the limit",
+        fallback="omp_simd on the innermost loop",
+        expected_gain=1.6,
+        evidence="the i-k-j form vectorises by itself, so less is left than for the textbook loop",
+        source=GOTO,
+        numerics=Numerics.REORDERED,
+        transform=BlockAccumulated,
+        presets=({"MR": 6, "NV": 2, "KC": 256, "W": 8}, {"MR": 8, "NV": 2, "KC": 256, "W": 16}),
+        rewrite="a register-tiled, packed matrix product in place of a product that accumulates in memory",
     ),
     Card(
         name="loop_interchange",

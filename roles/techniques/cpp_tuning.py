@@ -3,9 +3,11 @@
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
 from roles.techniques.cpp.hoist import HoistCall, HoistReciprocal
 from roles.techniques.cpp.knobs import Knobs
+from roles.techniques.cpp.parallel import OmpParallel
 from roles.techniques.cpp.pointers import AssumeAligned, Restrict
 from roles.techniques.cpp.pragmas import DropPragma, OmpSimd, UnrollPragma
 from roles.techniques.cpp.split_accumulator import SplitAccumulator
+from roles.techniques.cpp.unroll import ContiguousUnroll
 
 FOG = Citation("Agner Fog, Optimizing software in C++", "https://www.agner.org/optimize/optimizing_cpp.pdf")
 GCC = Citation("GCC manual, loop-specific pragmas", "https://gcc.gnu.org/onlinedocs/gcc/Loop-Specific-Pragmas.html")
@@ -143,6 +145,43 @@ CARDS = (
         evidence="GCC does not unroll at -O3; gains of 0 to 10 % are usual",
         source=GCC,
         transform=UnrollPragma,
+    ),
+    Card(
+        name="contiguous_unroll",
+        title="Unroll over neighbouring elements",
+        tier=Tier.UNROLLING,
+        category="unrolling",
+        cells=cells("compute bandwidth latency balanced"),
+        languages=("cpp",),
+        helps="streaming loops whose bodies the compiler can pack into vectors once it sees several elements",
+        hurts="short ranges, which spend their time in the remainder",
+        bottleneck="one element an iteration",
+        mechanism="a block of U elements has no branch inside, so loads, arithmetic and stores pair up as vectors",
+        disproof="no gain: then the compiler had vectorised the loop already",
+        fallback="omp_simd, which lets the compiler choose the width",
+        expected_gain=0.05,
+        evidence="a transform of its own; the measurement of this team decides",
+        source=GCC,
+        transform=ContiguousUnroll,
+    ),
+    Card(
+        name="omp_parallel",
+        title="One outer loop over all cores",
+        tier=Tier.PARALLEL,
+        category="parallel",
+        cells=cells("compute bandwidth latency balanced"),
+        languages=("cpp",),
+        helps="outer loops whose iterations own their outputs, when the kernel may use more than one core",
+        hurts="launches of a few microseconds, where starting the threads costs more than they save",
+        bottleneck="one core works, the others of the core set idle",
+        mechanism="the iterations are divided among the cores in equal parts",
+        disproof="time per launch unchanged: then memory bandwidth or the start of threads is the limit",
+        fallback="stay on one core and widen its vectors",
+        expected_gain=0.6,
+        evidence="bounded by the number of cores; the measurement of this team decides",
+        source=OPENMP,
+        transform=OmpParallel,
+        cores=2,
     ),
     Card(
         name="knobs",

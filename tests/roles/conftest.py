@@ -36,9 +36,9 @@ class Workbench:
             assert done.returncode == 0, f"{done.stderr}\n{source}"
         return library
 
-    def worst_error(self, source: str, problem: str, shapes: list[list[int]]) -> float:
+    def worst_error(self, source: str, problem: str, shapes: list[list[int]], flags: list[str] | None = None) -> float:
         """Largest error as a share of the tolerance, over all shapes."""
-        request = {"library": str(self.build(source)), "problem": problem, "shapes": shapes}
+        request = {"library": str(self.build(source, flags)), "problem": problem, "shapes": shapes}
         runner = self._running()
         assert runner.stdin is not None
         assert runner.stdout is not None

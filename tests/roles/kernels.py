@@ -52,6 +52,39 @@ extern "C" void solve(const float* a, const float* b, float* c, int m, int n, in
 }
 """
 
+MATMUL_IKJ = """\
+extern "C" void solve(const float* A, const float* B, float* C, int M, int N, int K) {
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < N; j++) {
+            C[i * N + j] = 0.0f;
+        }
+        for (int k = 0; k < K; k++) {
+            const float a = A[i * K + k];
+            for (int j = 0; j < N; j++) {
+                C[i * N + j] += a * B[k * N + j];
+            }
+        }
+    }
+}
+"""
+
+SUM_WITH_DIRECTIVE = """\
+#include <cmath>
+extern "C" void solve(const float* x, const float* w, float* y, int rows, int hidden, float eps) {
+    for (int r = 0; r < rows; r++) {
+        float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+        for (int h = 0; h < hidden; h++) {
+            sum += x[r * hidden + h] * x[r * hidden + h];
+        }
+        #pragma omp simd
+        for (int h = 0; h < hidden; h++) {
+            y[r * hidden + h] = x[r * hidden + h] / std::sqrt(sum / hidden + eps) * w[h];
+        }
+    }
+}
+"""
+
 DENSE = """\
 #include <algorithm>
 // A dense layer with bias and ReLU.
@@ -170,6 +203,8 @@ TOUCHED = {
     "matmul_size_t": (MATMUL_SIZE_T, "matmul", MATMUL_SHAPES),
     "matmul_rows": (MATMUL_ROWS, "matmul", MATMUL_SHAPES),
     "matmul_transposed": (MATMUL_TRANSPOSED, "matmul_bt", MATMUL_SHAPES),
+    "matmul_ikj": (MATMUL_IKJ, "matmul", MATMUL_SHAPES),
+    "sum_with_directive": (SUM_WITH_DIRECTIVE, "rmsnorm", ROW_SHAPES),
     "dense": (DENSE, "dense", MATMUL_SHAPES),
     "distance": (DISTANCE, "distance", MATMUL_SHAPES),
     "softmax": (SOFTMAX, "softmax", ROW_SHAPES),

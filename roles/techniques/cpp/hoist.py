@@ -9,7 +9,7 @@ from roles.techniques.cpp.accesses import accesses
 from roles.techniques.cpp.effects import invariant, plain, pure_call, pure_expression, volatile_free
 from roles.techniques.cpp.loops import Loop, loops_in
 from roles.techniques.cpp.render import replaced, substituted
-from roles.techniques.cpp.syntax import Source, bare, field, line_of, of_type, text_of
+from roles.techniques.cpp.syntax import Source, bare, directives, field, line_of, of_type, text_of
 from roles.techniques.cpp.value_types import value_type
 from roles.techniques.transform import Match, TreeTransform
 
@@ -103,5 +103,6 @@ def _inside_movable_call(call: Node, loop: Loop) -> bool:
 def _before(source: Source, node: Node, declaration: str, technique: str, swaps: list[tuple[Node, str]]) -> str:
     indent = source.indent_of(node)
     body = substituted(node, swaps).split("\n")
-    lines = [f"{declaration}  // {technique}", body[0], *(line.removeprefix(indent) for line in body[1:])]
+    kept = [text_of(each).strip() for each in reversed(directives(node))]
+    lines = [f"{declaration}  // {technique}", *kept, body[0], *(line.removeprefix(indent) for line in body[1:])]
     return replaced(source, node, lines)

@@ -12,7 +12,7 @@ from roles.techniques.cpp.reductions import Reduction, reduction_of
 from roles.techniques.cpp.render import nest, renamed
 from roles.techniques.cpp.scopes import declaration_of, declarations
 from roles.techniques.cpp.split_accumulator import constant_trip, continues_another
-from roles.techniques.cpp.syntax import Edit, Source, bare, field, indented, statements, text_of
+from roles.techniques.cpp.syntax import Edit, Source, bare, field, indented, start_with_directives, statements, text_of
 from roles.techniques.transform import Match, TreeTransform
 
 
@@ -107,4 +107,4 @@ class OnlineSoftmax(TreeTransform):
         opening = f"// online_softmax: `{total}` is rescaled whenever `{peak}` grows."
         lines = [opening, text_of(found.declared), *nest(header, body, unit)]
         text = "\n".join([lines[0], *indented(lines[1:], source.indent_of(match.node))])
-        return source.replace(Edit(match.node.start_byte, loop.node.end_byte, text))
+        return source.replace(Edit(start_with_directives(match.node), loop.node.end_byte, text))

@@ -11,20 +11,10 @@ from roles.techniques.cpp.loops import Loop, loops_in
 from roles.techniques.cpp.reductions import reduction_of
 from roles.techniques.cpp.scopes import declaration_of
 from roles.techniques.cpp.split_accumulator import constant_trip, continues_another, lanes_gain
-from roles.techniques.cpp.syntax import Edit, Source, line_of, of_type, text_of
+from roles.techniques.cpp.syntax import Edit, Source, directives, line_of, of_type, text_of
 from roles.techniques.transform import Choices, Match, TreeTransform
 
 _OPERATORS = {"sum": "+", "max": "max", "min": "min"}
-
-
-def directives(node: Node) -> list[Node]:
-    """The pragmas directly before a statement."""
-    found: list[Node] = []
-    at = node.prev_named_sibling
-    while at is not None and at.type == "preproc_call" and text_of(at).lstrip().startswith("#pragma"):
-        found.append(at)
-        at = at.prev_named_sibling
-    return found
 
 
 def _with_directive(source: Source, node: Node, directive: str) -> str:

@@ -14,7 +14,7 @@ from roles.techniques.cpp.render import needed, nest, renamed, replaced, substit
 from roles.techniques.cpp.syntax import Source, of_type, text_of
 from roles.techniques.transform import Choices, Match, TreeTransform
 
-_NAMES = ["MR", "NV", "NR", "KC", "MC", "vec", "panel", "tile", "acc", "rows", "a", "b", "lane", "m", "n"]
+_NAMES = ["MR", "NV", "W", "MT", "NR", "KC", "MC", "vec", "panel", "tile", "acc", "rows", "a", "b", "lane", "m", "n"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,14 @@ class _Writer:
         return [
             f"// register_block: {n['MR']} x {n['NR']} tiles of `{accumulator}` stay in registers; what varies with",
             f"// {j.variable} is packed into a panel that every tile reads contiguously.",
-            f"typedef float {n['vec']} __attribute__((vector_size({4 * int(self.parameters['W'])})));",
-            f"constexpr int {n['MR']} = {self.parameters['MR']};  // knob: {n['MR']} in {{4, 6, 8, 12}}",
+            f"constexpr int {n['W']} = {self.parameters['W']};  // knob: {n['W']} in {{4, 8, 16}}",
+            f"typedef float {n['vec']} __attribute__((vector_size(4 * {n['W']})));",
+            f"constexpr int {n['MR']} = {self.parameters['MR']};  // knob: {n['MR']} in {{2, 3, 4, 5, 6, 8, 10, 12}}",
             f"constexpr int {n['NV']} = {self.parameters['NV']};  // knob: {n['NV']} in {{1, 2, 3, 4}}",
-            f"constexpr int {n['KC']} = {self.parameters['KC']};  // knob: {n['KC']} in {{128, 256, 512}}",
-            f"constexpr int {n['NR']} = {n['NV']} * {self.parameters['W']};",
-            f"constexpr int {n['MC']} = {n['MR']} * 16;",
+            f"constexpr int {n['KC']} = {self.parameters['KC']};  // knob: {n['KC']} in {{64, 128, 192, 256, 384}}",
+            f"constexpr int {n['MT']} = 16;  // knob: {n['MT']} in {{4, 8, 16, 32, 64}}",
+            f"constexpr int {n['NR']} = {n['NV']} * {n['W']};",
+            f"constexpr int {n['MC']} = {n['MR']} * {n['MT']};",
             f"alignas(64) float {n['panel']}[{n['KC']} * {n['NR']}];",
             f"alignas(64) float {n['tile']}[{n['MC']}][{n['NR']}];",
             *outer,
@@ -121,7 +123,7 @@ class _Writer:
         n = self.n
         corner = f"{n['tile']}[{n['m0']} - {n['i0']}]"
         depth = f"({self.found.inner.k.variable} - {n['k0']}) * {n['NR']}"
-        vector = f"{n['panel']} + {depth} + {n['n']} * {self.parameters['W']}"
+        vector = f"{n['panel']} + {depth} + {n['n']} * {n['W']}"
         over_n = f"for (int {n['n']} = 0; {n['n']} < {n['NV']}; {n['n']}++)"
         load = self._block(over_n, [f"std::memcpy(&{n['b']}[{n['n']}], {vector}, sizeof({n['vec']}));"])
         update = self._block(over_n, [f"{n['acc']}[{n['m']}][{n['n']}] += {self._term()};"])

@@ -6,19 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from tree_sitter import Node
 
 from roles.techniques.cpp.scopes import declarations
-from roles.techniques.cpp.syntax import Edit, Source, identifiers, indented, of_type, text_of
+from roles.techniques.cpp.syntax import Edit, Source, identifiers, indented, of_type, start_with_directives, text_of
 
 
 def replaced(source: Source, node: Node, lines: Sequence[str], includes: Iterable[str] = ()) -> str:
-    """The text with ``node`` replaced by ``lines``; braces are added where the grammar wants one statement."""
-    indent = source.indent_of(node)
-    parent = node.parent
-    body = list(lines)
-    if parent is not None and parent.type not in ("compound_statement", "declaration_list", "translation_unit"):
-        body = ["{", *indented(body, source.indent_unit), "}"]
+    """The text with ``node``, and the pragmas before it, replaced by ``lines``.
+
+    Several statements get braces: their names then clash with nothing, not even with the same edit made elsewhere in
+    the function by another branch.
+    """
+    body = list(lines) if _one_statement(lines) else ["{", *indented(list(lines), source.indent_unit), "}"]
     first, *rest = body
-    text = "\n".join([first, *indented(rest, indent)])
-    return with_includes(source.replace(Edit(node.start_byte, node.end_byte, text)), includes)
+    text = "\n".join([first, *indented(rest, source.indent_of(node))])
+    start = start_with_directives(node)
+    indent = source.indent_of(node) if start != node.start_byte and not _indented_at(source, start) else ""
+    return with_includes(source.replace(Edit(start, node.end_byte, indent + text)), includes)
+
+
+def _one_statement(lines: Sequence[str]) -> bool:
+    own = [line for line in lines if line and not line[0].isspace() and not line.startswith(("//", "#", "}"))]
+    return len(own) <= 1
+
+
+def _indented_at(source: Source, at: int) -> bool:
+    line = source.data.rfind(b"\n", 0, at) + 1
+    return at > line
 
 
 def with_includes(text: str, headers: Iterable[str]) -> str:

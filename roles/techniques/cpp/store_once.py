@@ -41,10 +41,11 @@ def repeat_of(first: Loop) -> Repeat | None:
         return None
     between: list[Node] = []
     for sibling in (each for each in statements(parent) if each.start_byte >= first.node.end_byte):
-        second = loop_of(sibling)
+        *before, last = statements(sibling) or [sibling]
+        second = loop_of(last)
+        between += before if second is not None else [sibling]
         if second is not None:
             return _paired(reduction, second, between)
-        between.append(sibling)
     return None
 
 

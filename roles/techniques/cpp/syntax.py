@@ -147,3 +147,25 @@ def identifiers(node: Node) -> set[str]:
 def indented(lines: list[str], by: str) -> list[str]:
     """Lines moved right; empty ones stay empty, preprocessor lines too."""
     return [by + line if line else line for line in lines]
+
+
+def directives(node: Node) -> list[Node]:
+    """The pragmas directly before a statement, nearest first."""
+    found: list[Node] = []
+    at = node.prev_named_sibling
+    while at is not None and at.type == "preproc_call" and text_of(at).lstrip().startswith("#pragma"):
+        found.append(at)
+        at = at.prev_named_sibling
+    return found
+
+
+def start_with_directives(node: Node) -> int:
+    """Where a statement starts, the pragmas that belong to it included."""
+    before = directives(node)
+    return before[-1].start_byte if before else node.start_byte
+
+
+def substituted_text(text: str, name: str, value: str) -> str:
+    """``text`` with every use of the word ``name`` replaced by ``value``, in parentheses unless it is one operand."""
+    operand = re.fullmatch(r"[\w.]+(\[[^\[\]]*\])?", value) is not None
+    return re.sub(rf"\b{name}\b", lambda _: value if operand else f"({value})", text)
