@@ -28,7 +28,8 @@ from team.tasks.task import Task
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
 CAPTURED = Staged("graph", "", 0)
-STAGE_S = 30.0  # seconds to warm up, capture and instantiate a set
+STAGE_S = {"base": 60.0, "candidate": 10.0}  # seconds to warm up, capture and instantiate a set
+WARM_NS = 200_000  # of spinning before every sample: a switch of contexts takes the card about 165 us
 
 
 @dataclass
@@ -77,7 +78,7 @@ class CudaStand(Stand):
     def replay(self, number: int, replays: int, deadline_s: float) -> Sample:
         """Launch a staged set several times in a row."""
         self.bench.calm()
-        return self.guarded(lambda: self.process.replay(number, replays, deadline_s))
+        return self.guarded(lambda: self.process.replay(number, replays, self.bench.warm_ns, deadline_s))
 
     def walk(self, number: int, deadline_s: float) -> Sample:
         """Launch a staged set from the host."""
@@ -101,7 +102,7 @@ class CudaStand(Stand):
             "regime": REGIMES.index(regime),
         }
         self.bench.calm()
-        return self.guarded(lambda: self.process.stage(body, STAGE_S))
+        return self.guarded(lambda: self.process.stage(body, STAGE_S[self.side]))
 
     def _start_again(self) -> None:
         assert isinstance(self.arena, CudaArena)
@@ -121,6 +122,7 @@ class CudaBench(Bench):
         self._sweeper = Sweeper(device.l2_bytes)
         self._spares: list[CudaRunner] = []
         self._keep_uid = False
+        self.warm_ns = WARM_NS
 
     def prepare(self, runners: int) -> None:
         """Start processes until this many wait; they make their contexts while something else is done."""
@@ -152,9 +154,9 @@ class CudaBench(Bench):
 
     def calm(self) -> None:
         """Nothing of the judge's is left running, nothing in the L2, nothing kept in it."""
+        driver.forget_persisting_lines()
         self._sweeper.sweep()
         torch.cuda.synchronize()
-        driver.forget_persisting_lines()
 
     def prove_alive(self) -> None:
         """Run a small kernel in the judge's own context; raises when the GPU does not answer."""

@@ -2,8 +2,8 @@
 
 An exchange costs tens of microseconds besides the kernels. Exchanges that launch nothing, and the base's own, are the
 control. Short samples (one replay) are compared with the base's by lower quartiles, since disturbances only ever
-stretch wall time. Long ones (many replays of the same launches) are compared one by one: their slope, wall time per replay
-between one replay and many, must be what the events claim for it.
+stretch wall time. Long ones (many replays of the same launches) are compared one by one: their slope, wall time per
+replay between one replay and many, must be what the events claim for it.
 """
 
 import statistics
@@ -63,17 +63,17 @@ def disagreement(base: WallAudit, candidate: WallAudit, policy: Policy) -> tuple
 
 
 def slope_clause(short: Sample, long: Sample, replays: int, scatter_ns: float, policy: Policy) -> str:
-    """One clause when wall time per replay is not what the events claim for ``replays`` replays; else empty.
+    """One clause when ``replays`` replays took longer per replay than the events claim; else empty.
 
-    Wall time may not be less than claimed either: then the events ran on some other clock.
+    Whoever claims more than the wall clock saw only harms itself.
     """
     steps = replays - 1
     if steps < 1:
         return ""
     wall = (long.wall_ns - short.wall_ns) / steps
     claimed = (long.claimed_ns - short.claimed_ns) / steps
-    allowed = policy.clock_disagreement * max(wall, claimed) + ALARM * scatter_ns * sqrt(2.0) / steps
-    if abs(wall - claimed) <= allowed:
+    allowed = policy.clock_disagreement * wall + ALARM * scatter_ns * sqrt(2.0) / steps
+    if wall - claimed <= allowed:
         return ""
     return f"the events claim {claimed / 1e3:.2f} us per replay, but the judge's clock saw {wall / 1e3:.2f} us"
 

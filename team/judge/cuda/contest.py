@@ -34,6 +34,7 @@ MAX_LAUNCHES = 1024
 SPARES = 8  # runners started together when fewer than two are left
 ARENA_SHARE = 0.04  # of the device memory, for each side; what the judge computes with needs several times that
 DISTURBED_TRIES = 3
+ALARMS = 3  # slopes in a row that must be too steep: a machine that pauses once makes one
 WAVERING = 0.8  # of the wanted length, from which a sample counts as long enough
 
 
@@ -110,29 +111,25 @@ class CudaContest:
         self, base: CudaStand, candidate: CudaStand, workload: Workload, pairs: int, capacity: int
     ) -> tuple[Pair, ...]:
         base.workload = candidate.workload = workload.name
-        lane, samples = self._settle(base, candidate, workload, capacity)
-        self._audit(base, candidate, lane, samples)
+        lane = self._settle(base, candidate, workload, capacity)
+        self._audit(base, candidate, lane)
         measured = tuple(self._pair(base, candidate, lane) for _ in range(pairs))
         self.tally.pairs += len(measured)
         self._refuse_impossible(lane, measured)
         return measured
 
-    def _settle(
-        self, base: CudaStand, candidate: CudaStand, workload: Workload, capacity: int
-    ) -> tuple[Lane, dict[str, Sample]]:
+    def _settle(self, base: CudaStand, candidate: CudaStand, workload: Workload, capacity: int) -> Lane:
         """Warm both sides up with checked launches; add launches until the faster side's sample is long enough."""
         wanted = self.policy.sample_ns
         for _ in range(MAX_GROWTHS):
             lane = self._lane(base, candidate, workload)
-            samples = self._turns(base, candidate, lane)
-            shortest = max(min(sample.claimed_ns for sample in samples.values()), 1)
+            shortest = max(min(one.claimed_ns for one in self._turns(base, candidate, lane).values()), 1)
             most = min(MAX_LAUNCHES, capacity // slot_size(self.task, workload, ALIGNMENT))
             grown = min(ceil(self.launches[workload.name] * wanted / shortest), most)
             if self.extra or shortest >= WAVERING * wanted or grown <= self.launches[workload.name]:
-                return lane, samples
+                return lane
             self.launches[workload.name] = grown
-        lane = self._lane(base, candidate, workload)
-        return lane, self._turns(base, candidate, lane)
+        return self._lane(base, candidate, workload)
 
     def _lane(self, base: CudaStand, candidate: CudaStand, workload: Workload) -> Lane:
         """Both sides staged on one layout, and in one regime: the better one of the worse side."""
@@ -189,23 +186,29 @@ class CudaContest:
         known = self.record if stand.side == "candidate" else None
         return Deadlines(self.policy, known).of(workload, launches)
 
-    def _audit(self, base: CudaStand, candidate: CudaStand, lane: Lane, samples: dict[str, Sample]) -> None:
+    def _audit(self, base: CudaStand, candidate: CudaStand, lane: Lane) -> None:
         """What an exchange costs, whether many replays take what they claim, and what launching from the host costs."""
         walks: dict[str, float] = {}
         for stand in (base, candidate):
-            self.bench.calm()
-            audit, short = self.audits[stand.side], samples[stand.side]
-            audit.add_idle(stand.go(IDLE_SET, START_S))
+            self.audits[stand.side].add_idle(stand.go(IDLE_SET, START_S))
+            clauses = [self._slope(stand, lane)]
+            while clauses[-1] and len(clauses) < ALARMS:
+                clauses.append(self._slope(stand, lane))
+            if clauses[-1] and stand.side == "candidate" and not self.suspicion[1]:
+                self.suspicion = lane.workload.name, clauses[-1]
             count = self._count(stand, lane.layout.launches)
-            replays = max(2, min(LONG_REPLAYS, ceil(LONG_NS / max(short.claimed_ns, 1))))
-            deadline = self._deadline(stand, lane.workload, count * replays)
-            long = stand.replay(TIMED_SET, replays, deadline)
-            self.tally.kernel_ns += long.claimed_ns
-            clause = slope_clause(short, long, replays, self.audits["base"].scatter, self.policy)
-            if clause and stand.side == "candidate" and not self.suspicion[1]:
-                self.suspicion = lane.workload.name, clause
-            walks[stand.side] = stand.walk(TIMED_SET, deadline).claimed_ns / max(count, 1)
+            walked = stand.walk(TIMED_SET, self._deadline(stand, lane.workload, count))
+            walks[stand.side] = walked.claimed_ns / max(count, 1)
         self._report(lane.workload.name, (walks["base"], walks["candidate"]))
+
+    def _slope(self, stand: CudaStand, lane: Lane) -> str:
+        """One clause when the slope of wall time over replays is steeper than the events claim."""
+        count = self._count(stand, lane.layout.launches)
+        short = stand.go(TIMED_SET, self._deadline(stand, lane.workload, count))
+        replays = max(2, min(LONG_REPLAYS, ceil(LONG_NS / max(short.claimed_ns, 1))))
+        long = stand.replay(TIMED_SET, replays, self._deadline(stand, lane.workload, count * replays))
+        self.tally.kernel_ns += short.claimed_ns + long.claimed_ns
+        return slope_clause(short, long, replays, self.audits["base"].scatter, self.policy)
 
     def _report(self, workload: str, walked: tuple[float, float]) -> None:
         """Medians over restarts of nanoseconds per launch when the host launches one after the other."""
