@@ -56,7 +56,7 @@ def _no_change(briefing: Briefing) -> Proposal:
     text = briefing.editable[path].rstrip("\n")
     plan = Plan(
         technique=f"no_change_{briefing.agent}_{briefing.number}",
-        category="none",
+        category=f"none-{briefing.number % 2}",  # two in turn: the law closes a category after reverts in a row
         bottleneck="none: this is an A/A check",
         evidence="the edit adds one comment",
         change="add a comment line",
