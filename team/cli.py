@@ -231,3 +231,7 @@ def _print(renderable: object) -> None:
 
 def _leave(status: int) -> NoReturn:
     raise typer.Exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -117,7 +117,7 @@ def read_spec(folder: Path) -> TaskSpec:
     try:
         return TaskSpec.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
         where = ".".join(str(part) for part in first["loc"]) or "task.toml"
         if first["type"] == "extra_forbidden":
             raise UserError(f"{path} has an unknown key '{where}'.", "Remove it or correct its spelling.") from None
