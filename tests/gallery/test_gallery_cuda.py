@@ -1,8 +1,8 @@
 """On a GPU: every CUDA cheat is rejected as its first line says, and every honest kernel passes."""
 
 import logging
+import math
 from collections.abc import Callable, Iterator
-from math import log
 from pathlib import Path
 from statistics import median
 
@@ -56,7 +56,9 @@ def judged(cuda_judge: Judge, tmp_path: Path) -> Callable[[Path], Measurement]:
 def gains(seen: Measurement) -> list[float]:
     """Median log gain by workload."""
     names = seen.restarts[0].pairs
-    ratios = {name: [log(p.base_ns / p.candidate_ns) for r in seen.restarts for p in r.pairs[name]] for name in names}
+    ratios = {
+        name: [math.log(p.base_ns / p.candidate_ns) for r in seen.restarts for p in r.pairs[name]] for name in names
+    }
     return [median(values) for values in ratios.values()]
 
 

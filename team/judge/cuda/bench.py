@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,7 +30,9 @@ from team.tasks.task import Task
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
 CAPTURED = Staged("graph", "", 0)
 STAGE_S = {"base": 60.0, "candidate": 10.0}  # seconds to warm up, capture and instantiate a set
-WARM_NS = 200_000  # of spinning before every sample: a switch of contexts takes the card about 165 us
+QUICK_TRIES = 5  # sweeps that tell how long one takes when nobody else computes
+SLOWED = 4.0  # times as long, in as many sweeps as LINGERING_TRIES, means that somebody else computes
+LINGERING_TRIES = 8
 
 
 @dataclass
@@ -78,7 +81,12 @@ class CudaStand(Stand):
     def replay(self, number: int, replays: int, deadline_s: float) -> Sample:
         """Launch a staged set several times in a row."""
         self.bench.calm()
-        return self.guarded(lambda: self.process.replay(number, replays, self.bench.warm_ns, deadline_s))
+        sample = self.guarded(lambda: self.process.replay(number, replays, deadline_s))
+        if self.bench.somebody_computes():
+            raise Failed(
+                self.side, Outcome.TAMPERED, "something that it started runs on after its answer", self.workload
+            )
+        return sample
 
     def walk(self, number: int, deadline_s: float) -> Sample:
         """Launch a staged set from the host."""
@@ -122,7 +130,8 @@ class CudaBench(Bench):
         self._sweeper = Sweeper(device.l2_bytes)
         self._spares: list[CudaRunner] = []
         self._keep_uid = False
-        self.warm_ns = WARM_NS
+        self._dying: list[CudaRunner] = []
+        self._quick_ns = min(self._sweep_ns() for _ in range(QUICK_TRIES))
 
     def prepare(self, runners: int) -> None:
         """Start processes until this many wait; they make their contexts while something else is done."""
@@ -155,8 +164,25 @@ class CudaBench(Bench):
     def calm(self) -> None:
         """Nothing of the judge's is left running, nothing in the L2, nothing kept in it."""
         driver.forget_persisting_lines()
+        self._sweep_ns()
+
+    def somebody_computes(self) -> bool:
+        """Whether another process keeps the card busy: contexts take turns, so the judge's own work is held up."""
+        if not self._held_up():
+            return False
+        self.reap()  # contexts that are being made or taken down hold the card up, too
+        self.settle()
+        return self._held_up()
+
+    def _held_up(self) -> bool:
+        return all(self._sweep_ns() > SLOWED * self._quick_ns for _ in range(LINGERING_TRIES))
+
+    def _sweep_ns(self) -> int:
+        torch.cuda.synchronize()
+        started = time.perf_counter_ns()
         self._sweeper.sweep()
         torch.cuda.synchronize()
+        return time.perf_counter_ns() - started
 
     def prove_alive(self) -> None:
         """Run a small kernel in the judge's own context; raises when the GPU does not answer."""
@@ -164,9 +190,31 @@ class CudaBench(Bench):
         if int(probe) != (1 << 15) * ((1 << 16) - 1):
             raise UserError(f"GPU {self.device.id} computes wrongly.", "Take it out of service.")
 
+    def bury(self, runner: CudaRunner) -> None:
+        """Kill a runner; the card takes a while to take its context down, which need not be waited for yet."""
+        runner.kill()
+        self._dying.append(runner)
+
+    def reap(self) -> None:
+        """Wait until the killed are gone."""
+        for runner in self._dying:
+            runner.close()
+        self._dying = []
+
+    def provide(self, size: int) -> int:
+        """One arena of at least ``size`` bytes, lent to both sides in turn; the bytes that it has."""
+        if not self._arenas or self._arenas[0].size < size:
+            self._give_back()
+            self._arenas = [self._arena(size)]
+        return self._arenas[0].size
+
+    def _give_back(self) -> None:
+        self.reap()
+        super().close()
+
     def close(self) -> None:
         """Give the arenas back and end the spares."""
-        super().close()
+        self._give_back()
         for spare in self._spares:
             spare.close()
         self._spares = []
@@ -188,8 +236,8 @@ class CudaBench(Bench):
 
     @contextmanager
     def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[CudaStand]:
-        """A fresh runner with ``kernel`` loaded, on arena 0 or 1; killed at the end."""
-        lent = self._arenas[arena]
+        """A fresh runner with ``kernel`` loaded, on the one arena; killed at the end."""
+        lent = self._arenas[0]
         assert isinstance(lent, CudaArena)
         shim = self._builder.build(shim_recipe(self.call_of(task)))
         runner = self.runner(lent)
@@ -198,7 +246,7 @@ class CudaBench(Bench):
             self.layers = stand.load()
             yield stand
         finally:
-            stand.runner.close()
+            self.bury(stand.process)
 
     def _arena(self, size: int) -> CudaArena:
         return CudaArena(size)

@@ -1,9 +1,11 @@
 """The timing loop on a GPU: two runners replay their graphs in turn over lent slots. Trusted.
 
-One sample: the judge fills one side's slots with fresh private inputs, poisons its outputs, empties the L2 by reading
-past it, takes every persisting line away, and lets that side replay its graph once; then the other side, on the same
-inputs. Afterwards every launch of both is checked against the reference. Which side goes first, where the slots lie,
-which arena is whose and the order of the workloads are drawn anew.
+One sample: the judge fills the slots with fresh private inputs, poisons the outputs, empties the L2 by reading past it,
+takes every persisting line away, and lets one side replay its graph once; every launch is checked against the
+reference. Then the same for the other side, on the same inputs and the same memory: where memory lies on the card
+changes a time by several per cent, and neither side can be luckier. A side that stands still can neither read nor write
+(its process is stopped, and nothing of it may go on computing; that is checked). Which side goes first, where the slots
+lie and the order of the workloads are drawn anew.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from protocol.messages import Outcome, Pair, Restart
 from protocol.policy import Policy
 from team.devices.telemetry import Telemetry, disturbance
 from team.judge.arena import slot_size
-from team.judge.bench import IDLE_SET, random_sides
+from team.judge.bench import IDLE_SET
 from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
 from team.judge.clocks import below_floor
@@ -31,8 +33,9 @@ from team.tasks.task import Task
 
 TIMED_SET = 1
 MAX_LAUNCHES = 1024
+SAMPLE_NS = 400_000  # shortest sample; the first launches of one run from an emptied L2 and are not like the rest
 SPARES = 8  # runners started together when fewer than two are left
-ARENA_SHARE = 0.04  # of the device memory, for each side; what the judge computes with needs several times that
+ARENA_SHARE = 0.04  # of the device memory; what the judge computes with needs several times that
 DISTURBED_TRIES = 3
 ALARMS = 3  # slopes in a row that must be too steep: a machine that pauses once makes one
 WAVERING = 0.8  # of the wanted length, from which a sample counts as long enough
@@ -92,13 +95,13 @@ class CudaContest:
     def _watched(self, pairs: int) -> tuple[Restart, str]:
         needed = max(slot_size(self.task, one, ALIGNMENT) * (self._slots(one) + HEADROOM) for one in self.workloads)
         capacity = self.bench.provide(min(needed, arena_limit(self.bench)))
-        first, second = random_sides(self.source.dice)
         order = self.source.dice.sample(self.workloads, len(self.workloads))
         with (
-            self.bench.stand("base", self.task, self.base, first) as base,
-            self.bench.stand("candidate", self.task, self.candidate, second) as candidate,
+            self.bench.stand("base", self.task, self.base, 0) as base,
+            self.bench.stand("candidate", self.task, self.candidate, 0) as candidate,
         ):
             ours = {base.runner.pid, candidate.runner.pid, *self.bench.pids()}
+            self.bench.reap()
             before = self.telemetry.read(ours)
             measured = {one.name: self._block(base, candidate, one, pairs, capacity) for one in order}
             ours |= {base.runner.pid, candidate.runner.pid}
@@ -113,17 +116,18 @@ class CudaContest:
         base.workload = candidate.workload = workload.name
         lane = self._settle(base, candidate, workload, capacity)
         self._audit(base, candidate, lane)
-        measured = tuple(self._pair(base, candidate, lane) for _ in range(pairs))
+        measured = tuple(self._pair(base, candidate, lane, first) for first in self._orders(pairs))
         self.tally.pairs += len(measured)
         self._refuse_impossible(lane, measured)
         return measured
 
     def _settle(self, base: CudaStand, candidate: CudaStand, workload: Workload, capacity: int) -> Lane:
         """Warm both sides up with checked launches; add launches until the faster side's sample is long enough."""
-        wanted = self.policy.sample_ns
+        wanted = max(self.policy.sample_ns, SAMPLE_NS)
         for _ in range(MAX_GROWTHS):
             lane = self._lane(base, candidate, workload)
-            shortest = max(min(one.claimed_ns for one in self._turns(base, candidate, lane).values()), 1)
+            samples = self._turns(base, candidate, lane, self.source.dice.random() < 0.5)
+            shortest = max(min(sample.claimed_ns for sample in samples.values()), 1)
             most = min(MAX_LAUNCHES, capacity // slot_size(self.task, workload, ALIGNMENT))
             grown = min(ceil(self.launches[workload.name] * wanted / shortest), most)
             if self.extra or shortest >= WAVERING * wanted or grown <= self.launches[workload.name]:
@@ -154,30 +158,33 @@ class CudaContest:
         """Launches of one side: the planted extra is the base's alone."""
         return launches - (self.extra if stand.side == "candidate" else 0)
 
-    def _pair(self, base: CudaStand, candidate: CudaStand, lane: Lane) -> Pair:
-        samples = self._turns(base, candidate, lane)
+    def _orders(self, pairs: int) -> list[bool]:
+        """Whether the candidate goes first, in each pair: as often as not, in a random order."""
+        return self.source.dice.sample([number % 2 == 0 for number in range(pairs)], pairs)
+
+    def _pair(self, base: CudaStand, candidate: CudaStand, lane: Lane, candidate_first: bool) -> Pair:
+        samples = self._turns(base, candidate, lane, candidate_first)
         for side, sample in samples.items():
             self.audits[side].add(lane.workload.name, sample)
         launches = self.launches[lane.workload.name]
         return Pair(
-            candidate_first=next(iter(samples)) == "candidate",
+            candidate_first=candidate_first,
             base_ns=max(samples["base"].claimed_ns, 1) / launches,
             candidate_ns=max(samples["candidate"].claimed_ns, 1) / launches,
         )
 
-    def _turns(self, base: CudaStand, candidate: CudaStand, lane: Lane) -> dict[str, Sample]:
-        """Both sides once, in random order, on the same fresh inputs; then everything is checked."""
+    def _turns(self, base: CudaStand, candidate: CudaStand, lane: Lane, candidate_first: bool) -> dict[str, Sample]:
+        """Both sides once, on the same fresh inputs; each is checked at once."""
         count = lane.layout.launches
         inputs = self.source.timed(lane.workload, count)
-        sides = self.source.dice.sample([(base, lane.base), (candidate, lane.candidate)], 2)
+        want = self.references.of(lane.workload, inputs, count)
+        sides = [(base, lane.base), (candidate, lane.candidate)]
         samples: dict[str, Sample] = {}
-        for stand, lease in sides:
+        for stand, lease in reversed(sides) if candidate_first else sides:
             lease.fill(inputs)
             lease.poison(self.source.generator)
             samples[stand.side] = stand.go(TIMED_SET, self._deadline(stand, lane.workload, count))
             self.tally.kernel_ns += samples[stand.side].claimed_ns
-        want = self.references.of(lane.workload, inputs, count)
-        for stand, lease in ((base, lane.base), (candidate, lane.candidate)):
             done = self._count(stand, count)
             stand.inspect_all(lease, inputs, {name: value[:done] for name, value in want.items()}, done)
         return samples
@@ -243,6 +250,6 @@ def first_launches(bench: CudaBench, policy: Policy, task: Task, *records: Recor
     for workload in task.workloads:
         fastest = min(record.launch_ns[workload.name] for record in records)
         fits = max(1, arena_limit(bench) // slot_size(task, workload, ALIGNMENT))
-        wanted = ceil(policy.sample_ns / max(fastest, 1.0))
+        wanted = ceil(max(policy.sample_ns, SAMPLE_NS) / max(fastest, 1.0))
         result[workload.name] = max(1, min(MAX_LAUNCHES, fits, wanted))
     return result

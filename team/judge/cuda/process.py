@@ -64,9 +64,9 @@ class CudaRunner(RunnerProcess):
             raise RunnerLied("did not say how its launches are prepared")
         return Staged(REGIMES[regime], str(answer.get("why", ""))[:300], nodes)
 
-    def replay(self, launch_set: int, replays: int, warm_ns: int, deadline_s: float) -> Sample:
-        """Launch a staged set ``replays`` times between two events, after ``warm_ns`` of spinning."""
-        return self._timed({"op": "go", "set": launch_set, "replays": replays, "warm": warm_ns}, deadline_s)
+    def replay(self, launch_set: int, replays: int, deadline_s: float) -> Sample:
+        """Launch a staged set ``replays`` times between two events."""
+        return self._timed({"op": "go", "set": launch_set, "replays": replays}, deadline_s)
 
     def walk(self, launch_set: int, deadline_s: float) -> Sample:
         """Launch a staged set from the host, one launch after the other; claimed by the host's clock."""

@@ -120,10 +120,15 @@ class RunnerProcess:
         if self._poll.poll(0):
             raise RunnerLied("sent more than it was asked for")
 
+    def kill(self) -> None:
+        """Kill the runner's whole process group; ``close`` reaps it."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """Kill the runner's whole process group and reap it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@
 //   {op: open, handle, size}                          -> {ok} | {error}
 //   {op: load, shim, kernel}                          -> {ok, layers} | {error}    both as bytes; seals the sandbox first
 //   {op: stage, set, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes} | {error}
-//   {op: go, set, replays, warm}                      -> {ns} | {error}            events: a claim, not evidence
+//   {op: go, set, replays}                            -> {ns} | {error}            events: a claim, not evidence
 //   {op: walk, set}                                   -> {ns} | {error}            host clock: what launching costs
 //
 // Regimes: 0 graph; 1 gated (a spinning kernel holds the stream while launches queue up); 2 plain. A stage falls to the
@@ -50,7 +50,6 @@ struct Runner {
     cudaEvent_t stop = nullptr;
     cudaEvent_t first = nullptr;  // around launches from outside a graph, or around many replays
     cudaEvent_t last = nullptr;
-    int multiprocessors = 1;
     volatile unsigned* gate = nullptr;  // [0] opened by the host, [1] set when the gate gave up waiting
     std::map<uint64_t, Set> sets;
 };
@@ -104,7 +103,6 @@ cudaError_t make_context(Runner& runner) {
     for (cudaEvent_t* event : {&runner.start, &runner.stop, &runner.first, &runner.last}) {
         if (error == cudaSuccess) error = cudaEventCreate(event);
     }
-    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&runner.multiprocessors, cudaDevAttrMultiProcessorCount, 0);
     void* gate = nullptr;
     if (error == cudaSuccess) error = cudaHostAlloc(&gate, 2 * sizeof(unsigned), cudaHostAllocMapped);
     runner.gate = static_cast<volatile unsigned*>(gate);
@@ -234,13 +232,6 @@ uint64_t between(cudaEvent_t start, cudaEvent_t stop, cudaError_t& error) {
     return static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6 + 0.5);
 }
 
-// Keep every multiprocessor busy for a while: the context is switched in and the clocks are up when the launches begin.
-void warm_up(Runner& runner, uint64_t nanoseconds) {
-    if (nanoseconds == 0) return;
-    runner.gate[0] = 0;
-    hold<<<runner.multiprocessors, 128, 0, kStream>>>(runner.gate, nanoseconds);
-}
-
 void launch(Runner& runner, Set& set, uint64_t replays) {
     if (set.regime == kGated && replays == 1) {
         gated(runner, set);
@@ -262,7 +253,6 @@ void go(Runner& runner, wire::Message& message) {
         return;
     }
     uint64_t replays = message["replays"].number;
-    warm_up(runner, message["warm"].number);
     launch(runner, set, replays);
     if (failed(runner, cudaStreamSynchronize(kStream))) return;
     if (failed(runner, cudaDeviceSynchronize())) return;
