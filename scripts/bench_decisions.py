@@ -64,7 +64,7 @@ def reference(x, y, n, extra, rounds):
     grown = expm1(rounds * log1p(GROWTH))
     y.copy_(x * (grown + 1.0) + 1e-4 / GROWTH * grown)
 """
-SIZES = {"4 us": (1 << 19, 4e3), "13 us": (1 << 20, 13e3), "130 us": (1 << 23, 130e3), "1 ms": (1 << 23, 1e6)}
+SIZES = {"4 us": (1 << 19, 4e3), "13 us": (3 << 20, 13e3), "130 us": (1 << 23, 130e3), "1 ms": (1 << 23, 1e6)}
 GAIN = 0.02
 TRIALS = {"aa": 400, "planted": 100}
 POOL = 8
@@ -181,14 +181,12 @@ def tuned(
     fits = ARENA // slot_size(trials.task, plain, ALIGNMENT) - 1
     wanted = max(1, min(fits, cuda.MAX_LAUNCHES, round(cuda.SAMPLE_NS / took)))
     trials.launches[workload.name] = wanted
-    extra, gain = round(0.03 * plain.dims["n"]), 0.0
-    for _ in range(3):
-        heavy = with_dims(plain, extra=extra)
-        gain = trials.ratio(stand, plain, heavy, 40)
-        if abs(gain - log(1.0 + GAIN)) < 0.0005:
-            break
-        extra = max(128, round(extra * log(1.0 + GAIN) / max(gain, 0.002)))
-    heavy = with_dims(plain, extra=extra)
+    low, high = 0, round(0.12 * plain.dims["n"])
+    for _ in range(9):  # time grows in steps with the number of blocks, so the extra work is bracketed
+        middle = (low + high) // 2
+        below = trials.ratio(stand, plain, with_dims(plain, extra=middle), 24) < log(1.0 + GAIN)
+        low, high = (middle, high) if below else (low, middle)
+    heavy = with_dims(plain, extra=high)
     return plain, heavy, took, trials.ratio(stand, plain, heavy, 80)
 
 

@@ -64,7 +64,7 @@ def candidates(task: Task) -> dict[str, str]:
 
 def split(seen: Measurement, wall: float) -> dict[str, float]:
     """Seconds by part: the compiler's own, kernels under the clock, and everything else."""
-    compiler = seen.candidate_build.seconds if seen.candidate_build and not seen.candidate_build.cached else 0.0
+    compiler = seen.candidate_build.seconds if seen.candidate_build else 0.0  # every candidate's text is new
     kernel = seen.seconds.get("kernel", 0.0)
     parts = {"wall": wall, "compiler": compiler, "kernel": kernel, "harness": wall - compiler - kernel}
     return parts | {f"of which {name}": value for name, value in seen.seconds.items() if name != "kernel"}

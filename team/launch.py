@@ -30,6 +30,8 @@ from team.workspace.hub import Hub
 log = logging.getLogger(__name__)
 _GIVE_UP_AFTER = 5
 _DEATHS_WITHIN_SECONDS = 120.0
+# The agent pins itself to the GPU that it was given by UUID; Ray would show it another one by index.
+_OWN_CHOICE = {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}
 _STORE_BYTES = 100 * 1024 * 1024
 
 
@@ -175,6 +177,7 @@ class Campaign:
             wants["scheduling_strategy"] = self._here()
         if member.device.startswith("GPU-"):
             wants["num_gpus"] = 1
+            wants["runtime_env"] = {"env_vars": _OWN_CHOICE}
         started = self._state.started
         options = {
             "editable": list(started.editable),

@@ -1,6 +1,7 @@
 """A GPU as a device, known by its UUID. Nothing is looked up by name: the driver is asked, peaks are measured."""
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from team.errors import UserError
 
 IDLE_PERCENT = 5
 FREE_SHARE = 0.9
+SETTLE_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -100,16 +102,26 @@ def count_cuda() -> int:
 
 
 def _refuse_busy(uuids: Sequence[str]) -> None:
-    """Less than 5 % busy and more than 90 % of the memory free, or the measurement would be somebody else's."""
+    """Less than 5 % busy and more than 90 % of the memory free, or the measurement would be somebody else's.
+
+    A GPU that was left a moment ago still counts as busy: it gets a few seconds.
+    """
+    until = time.monotonic() + SETTLE_S
+    for uuid in uuids:
+        while said := _busy(uuid):
+            if time.monotonic() > until:
+                raise UserError(f"GPU {uuid} is not idle: {said}.", "End what runs there: nvidia-smi")
+            time.sleep(0.25)
+
+
+def _busy(uuid: str) -> str:
+    """One clause about what occupies a GPU; empty when it is idle."""
     with nvml.session():
-        for uuid in uuids:
-            handle = nvml.handle_of(uuid)
-            busy, memory = nvml.busy_percent(handle), pynvml.nvmlDeviceGetMemoryInfo(handle)
-            if busy >= IDLE_PERCENT or int(memory.free) <= FREE_SHARE * int(memory.total):
-                used = int(memory.used) / 2**30
-                raise UserError(
-                    f"GPU {uuid} is not idle: {busy} % busy, {used:.1f} GiB in use.", "End what runs there: nvidia-smi"
-                )
+        handle = nvml.handle_of(uuid)
+        busy, memory = nvml.busy_percent(handle), pynvml.nvmlDeviceGetMemoryInfo(handle)
+    if busy < IDLE_PERCENT and int(memory.free) > FREE_SHARE * int(memory.total):
+        return ""
+    return f"{busy} % busy, {int(memory.used) / 2**30:.1f} GiB in use"
 
 
 def _refuse_mixed(uuids: Sequence[str]) -> None:

@@ -148,7 +148,8 @@ class Lease:
                 band[:, :GUARD] = junk[:GUARD]
                 band[:, GUARD + place.size :] = junk[GUARD + place.size :]
             else:
-                band.copy_(junk.expand(band.shape))
+                words = self._band(place, torch.int64)  # a word at a time: bytes are eight times as many
+                words.copy_(junk.view(torch.int64).expand(words.shape))
             self._guards[place.buffer.name] = junk
 
     def outputs(self, launches: int) -> dict[str, torch.Tensor]:
@@ -180,11 +181,12 @@ class Lease:
         start = layout.start + place.offset
         return self._arena.rows(start, layout.stride, layout.launches, place.elements, place.buffer.dtype)
 
-    def _band(self, place: Place) -> torch.Tensor:
-        """The bytes of an output with both guards and the padding to the next cache line."""
+    def _band(self, place: Place, dtype: torch.dtype = torch.uint8) -> torch.Tensor:
+        """The bytes (or words) of an output with both guards and the padding to the next cache line."""
         layout = self._layout
         size = -(-place.size // layout.alignment) * layout.alignment + 2 * GUARD
-        return self._arena.rows(layout.start + place.offset - GUARD, layout.stride, layout.launches, size, torch.uint8)
+        start, count = layout.start + place.offset - GUARD, size // dtype.itemsize
+        return self._arena.rows(start, layout.stride, layout.launches, count, dtype)
 
 
 def noise_bytes(size: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
