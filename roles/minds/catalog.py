@@ -22,7 +22,7 @@ class CatalogMind:
 
     def propose(self, briefing: Briefing) -> Proposal:
         """The best admissible card at its best site, as K parameter variants."""
-        if briefing.language != "cpp":
+        if briefing.language not in ("cpp", "cuda"):
             raise NothingToPropose(f"the catalog has no source transform for {briefing.language}")
         for candidate in _ordered(candidates(briefing), briefing)[len(briefing.refused) :]:
             variants = _variants(candidate, briefing)

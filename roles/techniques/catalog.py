@@ -4,14 +4,20 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from protocol.messages import Phase, Position
-from roles.techniques import cpp_structural, cpp_tuning, cuda_knowledge
+from roles.techniques import cpp_structural, cpp_tuning, cuda_knowledge, cuda_structural, cuda_tuning
 from roles.techniques.card import Card, Language
 
 
 @lru_cache(maxsize=1)
 def all_cards() -> tuple[Card, ...]:
     """Every card; names are unique."""
-    cards = (*cpp_structural.CARDS, *cpp_tuning.CARDS, *cuda_knowledge.CARDS)
+    cards = (
+        *cpp_structural.CARDS,
+        *cpp_tuning.CARDS,
+        *cuda_structural.CARDS,
+        *cuda_tuning.CARDS,
+        *cuda_knowledge.CARDS,
+    )
     names = [card.name for card in cards]
     if len(set(names)) != len(names):
         raise ValueError(f"two cards share a name: {sorted(names)}")

@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from protocol.messages import Parameter
 from roles.techniques.cpp.scopes import function_name, function_of
-from roles.techniques.cpp.syntax import Source, line_of, parse, text_of
+from roles.techniques.cpp.syntax import Grammar, Source, line_of, parse, text_of
 
 Choices = Mapping[str, tuple[Parameter, ...]]
 
@@ -68,6 +68,7 @@ class TreeTransform:
     """A transform on the syntax tree: subclasses say where (``matches``) and how (``rewrite``)."""
 
     choices: ClassVar[Choices] = MappingProxyType({})
+    grammar: ClassVar[Grammar] = "cpp"
 
     def matches(self, source: Source) -> Iterator[Match]:
         """Every place where the edit is proven sound."""
@@ -79,12 +80,12 @@ class TreeTransform:
 
     def applies(self, source: str) -> list[Site]:
         """See ``Transform``; a text that the grammar cannot follow has no sites."""
-        tree = parse(source)
+        tree = parse(source, self.grammar)
         return [] if tree.broken else [self._site(match) for match in self.matches(tree)]
 
     def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
         """See ``Transform``; parameters that are left out take their defaults."""
-        tree = parse(source)
+        tree = parse(source, self.grammar)
         for match in self.matches(tree):
             found = self._site(match)
             if found.key == site.key:

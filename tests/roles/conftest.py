@@ -9,8 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from roles.techniques.cpp.syntax import Edit, field, of_type, parse, text_of
+
 FLAGS = ["-O1", "-march=native", "-std=c++17", "-fopenmp-simd", "-Wall", "-Wno-unknown-pragmas", "-fPIC"]
 HEADERS = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <cstring>\n"
+EMULATOR = Path(__file__).with_name("emulator")
+NVCC = ["-O3", "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-Xptxas", "-v"]
+
+
+def emulated(source: str) -> str:
+    """A CUDA text as C++ for the emulator: launches become calls."""
+    tree = parse(source, "cuda")
+    edits = []
+    for call in of_type(tree.root, "call_expression"):
+        configuration = [child for child in call.children if child.type == "kernel_call_syntax"]
+        if configuration:
+            grid, block = (text_of(each) for each in configuration[0].named_children[:2])
+            invoked = text_of(field(call, "function")) + text_of(field(call, "arguments"))
+            text = f"emulator::launch({grid}, {block}, [&] {{ {invoked}; }})"
+            edits.append(Edit(call.start_byte, call.end_byte, text))
+    return tree.replace(*edits)
 
 
 class Workbench:
@@ -38,7 +56,9 @@ class Workbench:
 
     def worst_error(self, source: str, problem: str, shapes: list[list[int]], flags: list[str] | None = None) -> float:
         """Largest error as a share of the tolerance, over all shapes."""
-        request = {"library": str(self.build(source, flags)), "problem": problem, "shapes": shapes}
+        return self._worst({"library": str(self.build(source, flags)), "problem": problem, "shapes": shapes}, source)
+
+    def _worst(self, request: dict[str, object], source: str) -> float:
         runner = self._running()
         assert runner.stdin is not None
         assert runner.stdout is not None
@@ -47,6 +67,25 @@ class Workbench:
         line = runner.stdout.readline()
         assert line, f"the kernel killed its process, exit {runner.wait()}\n{source}"
         return max(json.loads(line))
+
+    def cuda_error(self, source: str, problem: str, shapes: list[list[int]]) -> float:
+        """Like ``worst_error``, of a CUDA kernel that the emulator runs."""
+        header = self.folder / "cuda_runtime.h"
+        flags = ["-O1", "-std=c++17", "-fPIC", "-w", "-I", str(self.folder)]
+        if not header.exists():
+            header.write_text((EMULATOR / "cuda_runtime.h").read_text())
+            subprocess.run(["g++", *flags, "-x", "c++-header", str(header)], check=True)
+        library = self.build(emulated(source), [*flags, "-include", str(header)])
+        return self._worst({"library": str(library), "problem": problem, "shapes": shapes, "alignment": 16}, source)
+
+    def nvcc(self, source: str, *options: str) -> str:
+        """What the compiler says about a kernel built for sm_90a; an error fails the test with the text."""
+        path = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cu"
+        path.write_text(source)
+        command = ["nvcc", *NVCC, *options, str(path), "-o", str(path.with_suffix(".out"))]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{done.stderr}\n{source}"
+        return path.with_suffix(".out").read_text(errors="replace") if "-ptx" in options else done.stderr
 
     def _running(self) -> subprocess.Popen[str]:
         if self.runner is None or self.runner.poll() is not None:

@@ -16,15 +16,19 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 KEPT = []
 
 
+ALIGNMENT = {"bytes": 4}
+
+
 def guarded(shape, rng=None):
-    """A float32 array whose last byte is followed by an unmapped page."""
-    size = int(np.prod(shape)) * 4
+    """A float32 array whose last byte, rounded up to the alignment, is followed by an unmapped page."""
+    size = -(-int(np.prod(shape)) * 4 // ALIGNMENT["bytes"]) * ALIGNMENT["bytes"]
     room = -(-max(size, 1) // PAGE) * PAGE
     memory = mmap.mmap(-1, room + PAGE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     if LIBC.mprotect(ctypes.c_void_p(base + room), PAGE, 0):
         raise OSError(ctypes.get_errno(), "mprotect")
-    array = np.frombuffer(memory, np.float32, size // 4, room - size).reshape(shape)
+    count = int(np.prod(shape))
+    array = np.frombuffer(memory, np.float32, count, room - size).reshape(shape)
     KEPT.append(memory)
     array[...] = np.nan if rng is None else rng.standard_normal(shape)
     return array
@@ -80,6 +84,26 @@ def scale_shift(rows, cols, rng):
     return [x, y, rows, cols], y, x.astype(float) * 2.0 + 1.0
 
 
+def layernorm(rows, dim, rng):
+    x, y = guarded((rows, dim), rng), guarded((rows, dim))
+    gamma, beta = guarded((dim,), rng), guarded((dim,), rng)
+    wide = x.astype(float)
+    shifted = wide - wide.mean(1, keepdims=True)
+    want = shifted / np.sqrt((shifted**2).mean(1, keepdims=True) + 1e-5) * gamma + beta
+    return [x, gamma, beta, y, rows, dim], y, want
+
+
+def bias_gelu(rows, cols, rng):
+    x, bias, y = guarded((rows, cols), rng), guarded((cols,), rng), guarded((rows, cols))
+    v = x.astype(float) + bias
+    return [x, bias, y, rows, cols], y, 0.5 * v * (1 + np.tanh(0.7978845608 * (v + 0.044715 * v**3)))
+
+
+def row_sum(rows, cols, rng):
+    x, y = guarded((rows, cols), rng), guarded((rows,))
+    return [x, y, rows, cols], y, x.astype(float).sum(1)
+
+
 def as_argument(value):
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
@@ -88,6 +112,7 @@ def as_argument(value):
 
 def answer(request):
     solve = ctypes.CDLL(request["library"]).solve
+    ALIGNMENT["bytes"] = request.get("alignment", 4)
     make = globals()[request["problem"]]
     worst = []
     for number, shape in enumerate(request["shapes"]):

@@ -94,10 +94,9 @@ def test_respects_the_law() -> None:
     assert strict == "loop_interchange"
 
 
-@pytest.mark.parametrize("language", ["cuda", "triton"])
-def test_says_that_it_cannot_edit_other_languages(language: str) -> None:
-    with pytest.raises(NothingToPropose, match=language):
-        CatalogMind().propose(briefing("", language=language))
+def test_says_that_it_cannot_edit_other_languages() -> None:
+    with pytest.raises(NothingToPropose, match="triton"):
+        CatalogMind().propose(briefing("", language="triton"))
 
 
 def test_research_finds_an_untried_technique_and_the_next_plan_cites_it() -> None:

@@ -1,7 +1,8 @@
 """Reads and writes of memory: which array, at which polynomial index, and whether two arrays may overlap.
 
-By the judge's contract the pointer parameters of ``solve`` are distinct buffers that do not overlap. In any other
-function only ``__restrict__`` parameters and local arrays are taken to be distinct.
+By the judge's contract the pointer parameters of ``solve`` are distinct buffers that do not overlap. So are those
+of a kernel that ``solve`` launches once with different ones. Elsewhere only ``__restrict__`` parameters and local
+arrays are taken to be distinct.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from roles.techniques.cpp.scopes import (
     function_of,
 )
 from roles.techniques.cpp.syntax import bare, field, of_type, text_of
+from roles.techniques.cuda.launches import lent
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def distinct(array: str, use: Node) -> bool:
         return False
     if declared.array and not declared.parameter:
         return True
-    return declared.parameter and (declared.restrict or function_name(function) == "solve")
+    return declared.parameter and (declared.restrict or function_name(function) == "solve" or lent(function))
 
 
 def independent(found: list[Access], use: Node) -> bool:

@@ -50,6 +50,17 @@ _MATH = frozenset(
         "ceilf",
         "round",
         "roundf",
+        "rsqrt",
+        "rsqrtf",
+        "expm1f",
+        "log1pf",
+        "tanf",
+        "sinhf",
+        "coshf",
+        "__expf",
+        "__logf",
+        "__fdividef",
+        "__ldg",
     ]
 )
 _CASTS = ("static_cast", "float", "double", "int")

@@ -7,14 +7,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Literal
 
 import tree_sitter_cpp
+import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
+Grammar = Literal["cpp", "cuda"]
 
-@lru_cache(maxsize=1)
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_cpp.language()))
+
+@lru_cache(maxsize=2)
+def _parser(grammar: Grammar) -> Parser:
+    return Parser(Language((tree_sitter_cuda if grammar == "cuda" else tree_sitter_cpp).language()))
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,12 @@ class Edit:
 
 
 class Source:
-    """One C++ text and its syntax tree."""
+    """One C++ or CUDA text and its syntax tree."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, grammar: Grammar = "cpp") -> None:
         self.text = text
         self.data = text.encode()
-        self.root = _parser().parse(self.data).root_node
+        self.root = _parser(grammar).parse(self.data).root_node
 
     @property
     def broken(self) -> bool:
@@ -88,9 +92,9 @@ class Source:
 
 
 @lru_cache(maxsize=64)
-def parse(text: str) -> Source:
+def parse(text: str, grammar: Grammar = "cpp") -> Source:
     """The syntax tree of ``text``; parsed once."""
-    return Source(text)
+    return Source(text, grammar)
 
 
 def text_of(node: Node) -> str:

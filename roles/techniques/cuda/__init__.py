@@ -1,0 +1,1 @@
+"""Transforms of CUDA C++ kernels, on the syntax tree."""

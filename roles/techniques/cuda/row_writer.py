@@ -1,0 +1,173 @@
+"""Writes a row program for a group of threads: rows that fit stay in registers, longer ones are walked in strides."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roles.techniques.cpp.accesses import Access, element_type
+from roles.techniques.cpp.affine import ONE, stride
+from roles.techniques.cpp.render import nest, renamed, substituted
+from roles.techniques.cpp.scopes import assignments_to, declaration_of
+from roles.techniques.cpp.syntax import Source, text_of
+from roles.techniques.cuda.rows import Pass, RowProgram, Scalar, offset_of
+
+
+@dataclass(frozen=True)
+class RowWriter:
+    """Renders one program. ``LANES`` threads share a row, ``ITEMS`` values of it live in each one's registers."""
+
+    source: Source
+    program: RowProgram
+
+    def resident(self) -> list[str]:
+        """The kernel for rows of at most LANES * ITEMS columns."""
+        program, unit = self.program, self.source.indent_unit
+        name, block, items = program.kernel.name, f"{program.kernel.name}_block", f"{program.kernel.name}_items"
+        body = [
+            f"constexpr int ITEMS = {items};",
+            *self._place(),
+            *(line for number in range(len(program.steps)) for line in self._resident_step(number)),
+        ]
+        bounds = f"__launch_bounds__(LANES < {block} ? {block} : LANES)"
+        head = f"__global__ void {bounds} {name}_resident{program.kernel.parameter_text}"
+        return ["template <int LANES, bool ALIGNED>", *nest(head, body, unit)]
+
+    def long(self) -> list[str]:
+        """The kernel for longer rows."""
+        program = self.program
+        body = [*self._place(), *(line for step in program.steps for line in self._strided_step(step))]
+        head = f"__global__ void __launch_bounds__(LANES) {program.kernel.name}_long{program.kernel.parameter_text}"
+        return ["template <int LANES>", *nest(head, body, self.source.indent_unit)]
+
+    def _place(self) -> list[str]:
+        program = self.program
+        return [
+            "const int lane = threadIdx.x;",
+            f"const {program.type} {program.row} = blockIdx.x * blockDim.y + threadIdx.y;",
+            *nest(f"if ({program.row} >= {program.rows})", ["return;"], self.source.indent_unit),
+        ]
+
+    # ------------------------------------------------------------ rows in registers
+
+    def cached(self) -> dict[str, Access]:
+        """Arrays that are kept in registers: contiguous floats whose row starts are aligned whenever cols % 4 == 0."""
+        program = self.program
+        found: dict[str, list[tuple[Access, str]]] = {}
+        for step in program.passes:
+            for each in step.accesses:
+                found.setdefault(each.array, []).append((each, step.loop.variable))
+        return {array: uses[0][0] for array, uses in found.items() if self._cacheable(uses)}
+
+    def _cacheable(self, uses: list[tuple[Access, str]]) -> bool:
+        offsets = [offset_of(each, variable) for each, variable in uses]
+        own = tuple(sorted((self.program.row, self.program.cols)))
+        unit = all(each.index is not None and stride(each.index, variable) == ONE for each, variable in uses)
+        real = element_type(uses[0][0].array, self.program.kernel.body) == "float"
+        return unit and real and all(each == offsets[0] and each in ({}, {(own): 1}) for each in offsets)
+
+    def _resident_step(self, number: int) -> list[str]:
+        step = self.program.steps[number]
+        if isinstance(step, Scalar):
+            return self._scalar(step)
+        cached = self.cached()
+        used = {each.array for each in step.accesses if each.array in cached}
+        first = [array for array in sorted(used) if not self._uses(array, number, before=True)]
+        last = [array for array in sorted(used) if self._written(array) and not self._written_after(array, number)]
+        loads = [line for array in first for line in self._load(array, cached[array], step)]
+        stores = [self._moved("store_row", array, cached[array]) for array in last if array in step.writes]
+        return [*loads, *self._started(step), *self._items(step, cached), *self._combined(step), *stores]
+
+    def _uses(self, array: str, number: int, before: bool) -> bool:
+        steps = self.program.steps[:number] if before else self.program.steps[number + 1 :]
+        return any(isinstance(step, Pass) and any(each.array == array for each in step.accesses) for step in steps)
+
+    def _written(self, array: str) -> bool:
+        return any(array in step.writes for step in self.program.passes)
+
+    def _written_after(self, array: str, number: int) -> bool:
+        return any(isinstance(step, Pass) and array in step.writes for step in self.program.steps[number + 1 :])
+
+    def _load(self, array: str, access: Access, step: Pass) -> list[str]:
+        declared = f"alignas(16) float {array}_items[ITEMS];"
+        read_first = next(each for each in self._in_order(step) if each.array == array)
+        return [declared] if read_first.write else [declared, self._moved("load_row", array, access)]
+
+    def _in_order(self, step: Pass) -> list[Access]:
+        """Accesses of a pass, reads of a statement before its store."""
+        return sorted(step.accesses, key=lambda each: (self._statement_start(each, step), each.write))
+
+    def _statement_start(self, access: Access, step: Pass) -> int:
+        inside = [each.start_byte for each in step.loop.statements if each.start_byte <= access.node.start_byte]
+        return max(inside, default=0)
+
+    def _moved(self, function: str, array: str, access: Access) -> str:
+        row, items = f"&{self._row_start(access)}", f"{array}_items"
+        row = row.removeprefix("&").removesuffix("[0]") if row.endswith("[0]") else row
+        ends = (items, row) if function == "load_row" else (row, items)
+        return f"{function}<LANES, ALIGNED>({ends[0]}, {ends[1]}, lane, {self.program.cols});"
+
+    def _row_start(self, access: Access) -> str:
+        variable = next(
+            step.loop.variable
+            for step in self.program.passes
+            if any(each.node.id == access.node.id for each in step.accesses)
+        )
+        text = renamed(access.node, {variable: "0"})
+        return re.sub(r" ?\+ ?0\]", "]", text)
+
+    def _items(self, step: Pass, cached: Mapping[str, Access]) -> list[str]:
+        loop, unit = step.loop, self.source.indent_unit
+        swaps = [(each.node, f"{each.array}_items[item]") for each in step.accesses if each.array in cached]
+        body = [line for each in loop.statements for line in self._text(each, swaps)]
+        start = text_of(loop.start)
+        inside = f"{loop.variable} < {loop.bound_text}"
+        inside = inside if start == "0" else f"{loop.variable} >= {start} && {inside}"
+        element = [
+            f"const int {loop.variable} = column<LANES, ALIGNED>(item, lane);",
+            *nest(f"if ({inside})", body, unit),
+        ]
+        return ["#pragma unroll", *nest("for (int item = 0; item < ITEMS; item++)", element, unit)]
+
+    def _text(self, node, swaps) -> list[str]:
+        mine = [(at, new) for at, new in swaps if node.start_byte <= at.start_byte and at.end_byte <= node.end_byte]
+        indent = self.source.indent_of(node)
+        first, *rest = substituted(node, mine).split("\n")
+        return [first, *(line.removeprefix(indent) for line in rest)]
+
+    # ------------------------------------------------------------ what both kernels share
+
+    def _started(self, step: Pass) -> list[str]:
+        """A sum starts from its value in one lane and from zero in the others."""
+        lines: list[str] = []
+        for update in step.updates:
+            if update.kind == "sum" and not self._starts_at_zero(step, update.accumulator):
+                lines += nest("if (lane != 0)", [f"{update.accumulator} = 0;"], self.source.indent_unit)
+        return lines
+
+    def _starts_at_zero(self, step: Pass, name: str) -> bool:
+        declared = declaration_of(name, step.loop.node)
+        if declared is None or declared.value is None:
+            return False
+        here = all(
+            step.loop.node.start_byte <= each.start_byte < step.loop.node.end_byte
+            or each.start_byte >= step.loop.node.end_byte
+            for each in assignments_to(declared)
+        )
+        return here and text_of(declared.value).rstrip("fF").strip("0.") == ""
+
+    def _combined(self, step: Pass) -> list[str]:
+        return [f"{each.accumulator} = combined_{each.kind}<LANES>({each.accumulator});" for each in step.updates]
+
+    def _scalar(self, step: Scalar) -> list[str]:
+        lines = self.source.lines_of(step.node)
+        return nest("if (lane == 0)", lines, self.source.indent_unit) if step.stores else lines
+
+    def _strided_step(self, step: Pass | Scalar) -> list[str]:
+        if isinstance(step, Scalar):
+            return self._scalar(step)
+        loop = step.loop
+        start = text_of(loop.start)
+        first = "lane" if start == "0" else f"{start} + lane"
+        opening = f"for (int {loop.variable} = {first}; {loop.variable} < {loop.bound_text}; {loop.variable} += LANES)"
+        body = [line for each in loop.statements for line in self.source.lines_of(each)]
+        return [*self._started(step), *nest(opening, body, self.source.indent_unit), *self._combined(step)]

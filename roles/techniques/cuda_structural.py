@@ -1,0 +1,143 @@
+"""Cards for CUDA kernels that change structure: what an explorer takes first."""
+
+from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.cuda.matmul_tile import MatmulTile
+from roles.techniques.cuda.row_groups import RowGroups
+from roles.techniques.cuda.shuffle import ShuffleReduction
+from roles.techniques.cuda.transpose import TransposeTile
+from roles.techniques.cuda.vectorise import VectoriseElements
+from roles.techniques.knowledge import CUTLASS
+
+SHUFFLE = Citation(
+    "Luitjens, Faster Parallel Reductions on Kepler, 2014",
+    "https://developer.nvidia.com/blog/faster-parallel-reductions-kepler/",
+)
+VECTOR = Citation(
+    "Luitjens, Increase Performance with Vectorized Memory Access, 2013",
+    "https://developer.nvidia.com/blog/cuda-pro-tip-increase-performance-with-vectorized-memory-access/",
+)
+TRANSPOSE = Citation(
+    "Harris, An Efficient Matrix Transpose in CUDA C/C++, 2013",
+    "https://developer.nvidia.com/blog/efficient-matrix-transpose-cuda-cc/",
+)
+
+CARDS = (
+    Card(
+        name="row_groups",
+        title="A group of threads a row, values in registers",
+        tier=Tier.ALGORITHM,
+        category="parallel-decomposition",
+        cells=cells("bandwidth latency occupancy balanced"),
+        languages=("cuda",),
+        helps="row reductions with one thread a row: neighbouring threads read addresses a whole row apart",
+        hurts="rows of a few columns, where most lanes idle",
+        bottleneck="uncoalesced loads, too few threads, and every row read once a pass",
+        mechanism="a warp or a block reads a row in 128-bit pieces, keeps it in registers between the passes and "
+        "combines "
+        "with shuffles; the group's size is chosen by row length at launch",
+        disproof="DRAM throughput does not rise: then the rows are too short or the grid too small",
+        fallback="the group sizes and the values a thread, as knobs",
+        expected_gain=2.0,
+        evidence="compiles without spills for sm_90a; the measurement of this team decides",
+        source=SHUFFLE,
+        numerics=Numerics.REORDERED,
+        transform=RowGroups,
+        presets=(
+            {"items": 16, "block": 256, "groups": "32 128 512 1024"},
+            {"items": 8, "block": 256, "groups": "32 128 512 1024"},
+            {"items": 8, "block": 128, "groups": "32 64 256 1024"},
+            {"items": 16, "block": 128, "groups": "32 64 256 1024"},
+        ),
+        rewrite="rows are owned by warps or blocks instead of threads, resident in registers where they fit",
+    ),
+    Card(
+        name="matmul_tile",
+        title="Shared-memory and register tiles",
+        tier=Tier.ALGORITHM,
+        category="register-blocking",
+        cells=cells("compute bandwidth latency balanced occupancy"),
+        languages=("cuda",),
+        helps="matrix products with one thread an output: two loads for every multiply-add",
+        hurts="outputs smaller than one tile for every multiprocessor",
+        bottleneck="load instructions: every operand is fetched again by every thread that needs it",
+        mechanism="a tile of each operand in shared memory serves a whole block, and TM x TN sums in registers reuse "
+        "each "
+        "value that is read from there; the next tiles are on their way meanwhile",
+        disproof="FMA throughput does not rise",
+        fallback="other tile sizes",
+        expected_gain=1.8,
+        evidence="compiles without spills for sm_90a; the measurement of this team decides",
+        source=CUTLASS,
+        numerics=Numerics.REORDERED,
+        transform=MatmulTile,
+        presets=(
+            {"bm": 64, "bn": 64, "bk": 16, "tm": 8, "tn": 4},
+            {"bm": 128, "bn": 64, "bk": 16, "tm": 8, "tn": 8},
+            {"bm": 64, "bn": 64, "bk": 16, "tm": 4, "tn": 4},
+            {"bm": 128, "bn": 128, "bk": 8, "tm": 8, "tn": 8},
+        ),
+        rewrite="a block computes a tile of the output from shared memory, each thread a smaller one from registers",
+    ),
+    Card(
+        name="transpose_tile",
+        title="Transposition through a padded tile",
+        tier=Tier.DATA_MOVEMENT,
+        category="shared-memory",
+        cells=cells("bandwidth latency balanced"),
+        languages=("cuda",),
+        helps="kernels that read along one index and write along the other",
+        hurts="matrices smaller than a tile",
+        bottleneck="a warp's stores fall into 32 different rows",
+        mechanism="the tile is read by rows and written by columns, both coalesced; the padding spreads columns over "
+        "banks",
+        disproof="DRAM throughput does not rise",
+        fallback="tile and block sizes as knobs",
+        expected_gain=1.0,
+        evidence="the textbook case; the measurement of this team decides",
+        source=TRANSPOSE,
+        transform=TransposeTile,
+        presets=({"tile": 32, "rows": 8}, {"tile": 64, "rows": 8}, {"tile": 64, "rows": 16}, {"tile": 32, "rows": 4}),
+        rewrite="a block moves a tile instead of single elements",
+    ),
+    Card(
+        name="vectorise_elements",
+        title="128-bit accesses, several elements a thread",
+        tier=Tier.DATA_MOVEMENT,
+        category="vectorised-access",
+        cells=cells("bandwidth compute latency balanced", "early mid late plateau"),
+        languages=("cuda",),
+        helps="elementwise kernels with one 32-bit access a thread and array",
+        hurts="kernels that are short of threads",
+        bottleneck="load and store instructions, and index arithmetic for every element",
+        mechanism="a quarter of the memory instructions for the same bytes, more bytes in flight a thread, and an "
+        "index "
+        "modulo a row taken once for four elements",
+        disproof="no gain: then the memory was already saturated",
+        fallback="the block size and the vectors a thread as knobs",
+        expected_gain=0.25,
+        evidence="LDG.E.128 and STG.E.128 in the compiler's output for sm_90a",
+        source=VECTOR,
+        transform=VectoriseElements,
+        presets=({"vectors": 1, "block": 256}, {"vectors": 2, "block": 256}, {"vectors": 1, "block": 128}),
+    ),
+    Card(
+        name="shuffle_tree",
+        title="Warp shuffles for a reduction tree",
+        tier=Tier.ALGORITHM,
+        category="reductions",
+        cells=cells("compute latency bandwidth balanced"),
+        languages=("cuda",),
+        helps="blocks that fold an array in shared memory, with a barrier for every halving",
+        hurts="nothing",
+        bottleneck="barriers and round trips through shared memory",
+        mechanism="registers are exchanged without a barrier inside a warp; one value a warp goes through shared "
+        "memory",
+        disproof="the share of barrier stalls does not fall",
+        fallback="wider loads in front of the tree",
+        expected_gain=0.3,
+        evidence="compiles to SHFL without a loop of barriers; the measurement of this team decides",
+        source=SHUFFLE,
+        numerics=Numerics.REORDERED,
+        transform=ShuffleReduction,
+    ),
+)
