@@ -10,7 +10,7 @@ import fcntl
 import mmap
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -157,12 +157,14 @@ class Lease:
         written = [place for place in self._layout.places if place.buffer.is_written]
         return {place.buffer.name: self._data(place)[:launches].view(launches, *place.shape) for place in written}
 
-    def damage(self, inputs: Mapping[str, torch.Tensor]) -> str:
-        """One clause about a changed input, or an empty string."""
+    def damage(self, inputs: Mapping[str, torch.Tensor], rows: Sequence[int] | None = None) -> str:
+        """One clause about a changed input of the launches ``rows`` (all by default), or an empty string."""
+        some = slice(None) if rows is None else list(rows)
         for place in self._layout.places:
             if place.buffer.role == "input":
                 words = _WORDS[place.buffer.dtype.itemsize]
-                if not torch.equal(inputs[place.buffer.name].view(words), self._data(place).view(words)):
+                lent, kept = self._data(place).view(words)[some], inputs[place.buffer.name].view(words)[some]
+                if not torch.equal(kept, lent):
                     return f"input '{place.buffer.name}' was changed"
         return ""
 

@@ -85,10 +85,16 @@ class InputSource:
             start = self.dice.randrange(len(pool) - elements)
             piece = pool[start : start + elements]
             if pool.dtype == torch.float32:
-                row.copy_(piece * self._scale(argument.values))
+                self._scaled(piece, self._scale(argument.values), row)
             else:
                 row.copy_(piece)
         return result
+
+    def _scaled(self, piece: torch.Tensor, factor: float, row: torch.Tensor) -> None:
+        if row.dtype == torch.float32:
+            torch.mul(piece, factor, out=row)
+        else:
+            row.copy_(piece * factor)
 
     def _scale(self, values: str) -> float:
         """A factor that keeps the kind: any sign for normal, at most 1 for uniform, positive for positive."""

@@ -37,8 +37,9 @@ def deviation(
         return _exact(name, got, want.to(dtype))
     wide = torch.promote_types(want.dtype, torch.float32)
     seen = got.to(wide)
-    allowed = want.to(wide).abs().mul_(tolerance.rtol).add_(tolerance.atol + slack)
-    worst = float((seen - want).abs_().div_(allowed.clamp_(min=torch.finfo(wide).tiny)).max())
+    allowed = want.to(wide).abs().mul_(tolerance.rtol).add_(max(tolerance.atol + slack, torch.finfo(wide).tiny))
+    low, high = (seen - want).div_(allowed).aminmax()
+    worst = float(torch.maximum(-low, high))
     if worst <= 1.0:
         return Deviation(worst, name)
     return _closer(name, seen, want.to(dtype).to(wide), want.to(wide), allowed)

@@ -30,6 +30,8 @@ from team.tasks.task import Task
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
 CAPTURED = Staged("graph", "", 0)
 STAGE_S = {"base": 60.0, "candidate": 10.0}  # seconds to warm up, capture and instantiate a set
+MAX_RETIRED = 24  # runners that have served and wait to be taken down
+FREE_SHARE = 0.5  # of the device memory, below which they are taken down at once
 QUICK_TRIES = 5  # sweeps that tell how long one takes when nobody else computes
 SLOWED = 4.0  # times as long, in as many sweeps as LINGERING_TRIES, means that somebody else computes
 LINGERING_TRIES = 8
@@ -130,16 +132,23 @@ class CudaBench(Bench):
         self._sweeper = Sweeper(device.l2_bytes)
         self._spares: list[CudaRunner] = []
         self._keep_uid = False
-        self._dying: list[CudaRunner] = []
+        self._retired: list[CudaRunner] = []
         self._quick_ns = min(self._sweep_ns() for _ in range(QUICK_TRIES))
 
     def prepare(self, runners: int) -> None:
-        """Start processes until this many wait; they make their contexts while something else is done."""
+        """Start processes until this many wait; they make their contexts while something else is done.
+
+        Those that have served are taken down meanwhile.
+        """
+        for runner in self._retired:
+            runner.kill()
         while len(self._spares) < runners:
             self._spares.append(self._spawn())
 
     def settle(self) -> None:
-        """Wait until every spare stands still: making a context would disturb a measurement."""
+        """Wait until every spare stands still: making a context, or taking one down, would disturb a measurement."""
+        if self._crowded():
+            self.reap()
         for spare in self._spares:
             with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
                 spare.await_ready()
@@ -158,8 +167,8 @@ class CudaBench(Bench):
         return len(self._spares)
 
     def pids(self) -> set[int]:
-        """The spares' process ids."""
-        return {spare.pid for spare in self._spares}
+        """Process ids of the spares and of the retired."""
+        return {runner.pid for runner in (*self._spares, *self._retired)}
 
     def calm(self) -> None:
         """Nothing of the judge's is left running, nothing in the L2, nothing kept in it."""
@@ -190,16 +199,24 @@ class CudaBench(Bench):
         if int(probe) != (1 << 15) * ((1 << 16) - 1):
             raise UserError(f"GPU {self.device.id} computes wrongly.", "Take it out of service.")
 
-    def bury(self, runner: CudaRunner) -> None:
-        """Kill a runner; the card takes a while to take its context down, which need not be waited for yet."""
-        runner.kill()
-        self._dying.append(runner)
+    def retire(self, runner: CudaRunner) -> None:
+        """Stop a runner for good. Taking its context down costs a tenth of a second, which waits for a better time."""
+        runner.freeze()
+        self._retired.append(runner)
 
     def reap(self) -> None:
-        """Wait until the killed are gone."""
-        for runner in self._dying:
+        """End the retired and wait until they are gone."""
+        for runner in self._retired:
+            runner.kill()
+        for runner in self._retired:
             runner.close()
-        self._dying = []
+        self._retired = []
+
+    def _crowded(self) -> bool:
+        """Whether the retired hold too much: there are many, some were killed, or memory is short."""
+        free, total = torch.cuda.mem_get_info()
+        killed = any(not runner.frozen for runner in self._retired)
+        return killed or len(self._retired) >= MAX_RETIRED or free < FREE_SHARE * total
 
     def provide(self, size: int) -> int:
         """One arena of at least ``size`` bytes, lent to both sides in turn; the bytes that it has."""
@@ -246,7 +263,7 @@ class CudaBench(Bench):
             self.layers = stand.load()
             yield stand
         finally:
-            self.bury(stand.process)
+            self.retire(stand.process)
 
     def _arena(self, size: int) -> CudaArena:
         return CudaArena(size)

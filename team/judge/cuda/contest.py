@@ -101,7 +101,6 @@ class CudaContest:
             self.bench.stand("candidate", self.task, self.candidate, 0) as candidate,
         ):
             ours = {base.runner.pid, candidate.runner.pid, *self.bench.pids()}
-            self.bench.reap()
             before = self.telemetry.read(ours)
             measured = {one.name: self._block(base, candidate, one, pairs, capacity) for one in order}
             ours |= {base.runner.pid, candidate.runner.pid}

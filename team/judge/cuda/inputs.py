@@ -32,8 +32,8 @@ class CudaInputs(InputSource):
         pool = self._pool(buffer.dtype, argument, elements + step * launches)
         start = self.dice.randrange(len(pool) - elements - step * (launches - 1))
         windows = pool[start:].as_strided((launches, elements), (step, 1), start)
-        order = torch.randperm(launches, generator=self.generator, device="cuda")
         if pool.dtype == torch.float32:
-            scales = [self._scale(argument.values) for _ in range(launches)]
-            windows = windows * torch.tensor(scales, device="cuda").unsqueeze(1)
+            scales = torch.tensor([self._scale(argument.values) for _ in range(launches)], device="cuda")
+            return (windows * scales.unsqueeze(1)).to(buffer.dtype)
+        order = torch.randperm(launches, generator=self.generator, device="cuda")
         return windows[order].to(buffer.dtype)

@@ -66,6 +66,7 @@ class RunnerProcess:
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         self._stopped = False
+        self._killed = False
 
     @property
     def pid(self) -> int:
@@ -122,9 +123,21 @@ class RunnerProcess:
 
     def kill(self) -> None:
         """Kill the runner's whole process group; ``close`` reaps it."""
+        self._killed = True
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Stop the runner's whole process group for good, if it is still there."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGSTOP)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it stands still for good: neither killed nor gone."""
+        return not self._killed and self._process.poll() is None
 
     def close(self) -> None:
         """Kill the runner's whole process group and reap it."""
