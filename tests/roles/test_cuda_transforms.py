@@ -12,7 +12,7 @@ from roles.techniques.cuda.vectorise import VectoriseElements
 from roles.techniques.transform import TreeTransform
 
 EXPECTED: dict[type[TreeTransform], set[str]] = {
-    RowGroups: {"softmax", "softmax_pointers", "rmsnorm", "layernorm", "extremes"},
+    RowGroups: {"softmax", "softmax_pointers", "rmsnorm", "layernorm", "extremes", "reduction", "reduction_halves"},
     VectoriseElements: {"elementwise", "scale_shift"},
     TransposeTile: {"transpose", "transpose_writes"},
     MatmulTile: {"matmul", "matmul_transposed", "dense"},

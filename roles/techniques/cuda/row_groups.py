@@ -5,13 +5,15 @@ from typing import ClassVar
 
 from protocol.messages import Parameter
 from roles.techniques.cpp.render import nest
-from roles.techniques.cpp.syntax import Edit, Grammar, Source, identifiers, indented, line_of
+from roles.techniques.cpp.syntax import Edit, Grammar, Source, identifiers, indented, line_of, parse
+from roles.techniques.cuda.block_rows import as_thread_rows
 from roles.techniques.cuda.launches import kernels_in, without_leftovers
 from roles.techniques.cuda.row_functions import COLUMN, LOAD, STORE, combine
 from roles.techniques.cuda.row_writer import RowWriter
 from roles.techniques.cuda.rows import RowProgram, row_program
 from roles.techniques.transform import Choices, Match, TreeTransform
 
+_BLOCK_GAIN = 0.5  # the loads are coalesced already; what is left is their width and the reduction
 _RESERVED = ("lane", "item", "column", "load_row", "store_row", "LANES", "ITEMS", "ALIGNED", "float4")
 
 
@@ -26,16 +28,24 @@ class RowGroups(TreeTransform):
     }
 
     def matches(self, source: Source) -> Iterator[Match]:
-        """Kernels with one thread a row."""
+        """Kernels with one thread a row, or with one block a row and trees in shared memory."""
+        if set(_RESERVED) & identifiers(source.root):
+            return
         for kernel in kernels_in(source.root):
-            program = row_program(kernel)
-            if program is not None and program.passes and not set(_RESERVED) & identifiers(source.root):
-                evidence = f"line {line_of(kernel.node)}: neighbouring threads read rows that are {program.cols} apart"
-                yield Match(kernel.node, f"the kernel `{kernel.name}`", evidence, program)
+            program, text = row_program(kernel), source.text
+            evidence, gain = "neighbouring threads read rows that lie a whole row apart", None
+            if program is None:
+                text = as_thread_rows(source, kernel)
+                program = _program_in(text, kernel.name)
+                evidence, gain = "one block a row, 32-bit loads, a fixed number of threads", _BLOCK_GAIN
+            if program is not None and program.passes and text is not None:
+                line = f"line {line_of(kernel.node)}: {evidence}"
+                yield Match(kernel.node, f"the kernel `{kernel.name}`", line, (text, program), gain)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The kernel becomes two, with a launcher; the launch in ``solve`` becomes a choice by row length."""
-        program: RowProgram = match.data
+        text, program = match.data
+        source = parse(text, "cuda")
         kernel = program.kernel
         writer = RowWriter(source, program)
         text = "\n".join([*_functions(program, writer), *_kernels(source, writer, parameters)])
@@ -48,6 +58,12 @@ class RowGroups(TreeTransform):
                 Edit(launch.start_byte, launch.end_byte, "\n".join([choice[0], *indented(choice[1:], indent)])),
             )
         )
+
+
+def _program_in(text: str | None, name: str) -> RowProgram | None:
+    """The row program of one kernel of a text."""
+    kernels = kernels_in(parse(text, "cuda").root) if text is not None else []
+    return next((row_program(each) for each in kernels if each.name == name), None)
 
 
 def _functions(program: RowProgram, writer: RowWriter) -> list[str]:
