@@ -142,6 +142,12 @@ class CampaignState:
         done = [e for e in self.experiments.values() if e.verdict is not None]
         return sorted(done, key=lambda e: e.number)
 
+    def steps_to(self, commit: str) -> list[Estimate]:
+        """Verified gains of the landings up to ``commit``, which main may have left behind meanwhile."""
+        commits = [landed.commit for landed in self.landed]
+        reached = commits.index(commit) + 1 if commit in commits else 0
+        return [landed.gain for landed in self.landed[:reached]]
+
     def head_of(self, agent: str) -> str:
         """The commit that the agent's next experiment starts from.
 

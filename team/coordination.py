@@ -187,7 +187,7 @@ class Coordination:
 
     def _main_measured(self, body: ev.MainMeasured) -> ev.MainMeasured:
         decision = self._decide(body.measurement, body.device)
-        product = combine([landed.gain for landed in self.state.landed])
+        product = combine(self.state.steps_to(body.commit))
         if decision is None:
             return body.model_copy(update={"product": product.gain, "agrees": False})
         return body.model_copy(

@@ -10,7 +10,7 @@ from story import A, B, Story, plan, started
 
 from protocol import events as ev
 from protocol.briefing import briefing_of
-from protocol.messages import Experiment, Search, Verdict
+from protocol.messages import Estimate, Experiment, Search, Verdict
 from protocol.policy import Policy
 from protocol.state import _HANDLERS, CampaignState, apply, fold
 
@@ -168,3 +168,13 @@ def test_the_briefing_names_the_search_that_must_be_cited() -> None:
     assert search is not None
     assert search.id == cited
     assert briefing_of(story.state, A, "base").closed_categories == ("loops",)
+
+
+def test_the_product_stops_at_the_commit_that_was_measured() -> None:
+    state = CampaignState()
+    for number, commit in enumerate(("one", "two"), start=1):
+        gain = Estimate(gain=float(number), low=0.0, high=9.0, pairs=16, restarts=4)
+        state.landed.append(ev.Landed(experiment=f"x{number}", commit=commit, before="", gain=gain))
+    assert [step.gain for step in state.steps_to("one")] == [1.0]
+    assert [step.gain for step in state.steps_to("two")] == [1.0, 2.0]
+    assert state.steps_to("base") == []

@@ -37,6 +37,8 @@ class Audit:
         self.measured_main = ""
         self.stopped = self.finished = False
 
+        self.steps: dict[str, float] = {}
+
     def close(self) -> None:
         self._ledger.close()
 
@@ -181,6 +183,7 @@ class Audit:
         assert loss <= self._policy.threshold, "main became slower"
         self.main = body.commit
         self.settled.add(body.experiment)
+        self.steps[body.commit] = self.steps.get(body.before, 0.0) + body.gain.gain
 
     def _landing_refused(self, agent: str, body: ev.LandingRefused) -> None:
         assert self.verdicts[body.experiment].kept
@@ -190,6 +193,9 @@ class Audit:
     def _main_measured(self, agent: str, body: ev.MainMeasured) -> None:
         assert isinstance(self._close(agent, body.duty), Remeasure)
         self.measured_main = body.commit
+        assert abs(body.product - self.steps.get(body.commit, 0.0)) < 1e-9, (
+            "a product of other steps than the measured ones"
+        )
 
     def _stop_requested(self, agent: str, body: ev.StopRequested) -> None:
         self.stopped = True
