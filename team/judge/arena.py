@@ -27,7 +27,9 @@ _WORDS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}  # for 
 
 
 class Arena:
-    """A sealed memory file and this process's view of it."""
+    """A sealed memory file and this process's view of it. ``handle`` is what a runner on a GPU opens it by."""
+
+    handle = b""
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // PAGE) * PAGE

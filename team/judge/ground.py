@@ -14,6 +14,7 @@ from team.judge.build import Artifact
 from team.judge.check import Record
 from team.judge.cuda import contest as cuda
 from team.judge.cuda.bench import CudaBench
+from team.judge.cuda.card import Card
 from team.judge.cuda.inputs import CudaInputs
 from team.judge.cuda.roofs import measure_roofs
 from team.judge.inputs import InputSource
@@ -92,7 +93,7 @@ class CudaGround:
     def __init__(self, device: CudaDevice, shop: KernelShop, folder: Path) -> None:
         if not known_peaks(device.id):
             keep_peaks(device.id, measure_roofs())
-        self.bench = CudaBench(device, shop.host, shop.native, folder)
+        self.bench = CudaBench(Card(device), shop.host, shop.native, folder)
 
     def inputs(self, task: Task) -> CudaInputs:
         """See ``Ground``."""

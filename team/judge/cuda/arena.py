@@ -17,7 +17,6 @@ class CudaArena(Arena):
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // PAGE) * PAGE
-        torch.cuda.current_stream()  # the primary context, made current in this thread
         self._allocation = driver.allocate(self.size)
         self.handle = self._allocation.handle
         self.bytes = torch.as_tensor(_Lent(self._allocation), device="cuda")
@@ -38,17 +37,3 @@ class _Lent:
             "data": (allocation.address, False),
             "version": 3,
         }
-
-
-class Sweeper:
-    """Reads more than the L2 holds, so that no launch finds in it what the judge has just written.
-
-    A read leaves clean lines: the launches that follow pay for no write-back but their own.
-    """
-
-    def __init__(self, l2_bytes: int) -> None:
-        self._scratch = torch.zeros(max(2 * l2_bytes, 1 << 20) // 4, dtype=torch.int32, device="cuda")
-
-    def sweep(self) -> None:
-        """Queue one pass over the scratch memory on the current stream."""
-        self._scratch.amax()

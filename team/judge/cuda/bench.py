@@ -2,23 +2,19 @@
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
 from protocol.messages import Outcome
-from team.devices import driver
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
-from team.judge.arena import Layout, Lease, arrange, pointer_mask
+from team.judge.arena import Arena, Layout, Lease, arrange, pointer_mask
 from team.judge.bench import Bench, Stand, T
 from team.judge.build import Artifact, Builder
-from team.judge.cuda.arena import CudaArena, Sweeper
 from team.judge.cuda.build import lent_signature, program_recipe
+from team.judge.cuda.card import Card
 from team.judge.cuda.process import REGIMES, CudaRunner, Regime, Staged
 from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerSilent, Side
 from team.judge.runner.process import Sample
@@ -32,9 +28,6 @@ CAPTURED = Staged("graph", "", 0)
 STAGE_S = {"base": 60.0, "candidate": 10.0}  # seconds to warm up, capture and instantiate a set
 MAX_RETIRED = 24  # runners that have served and wait to be taken down
 FREE_SHARE = 0.5  # of the device memory, below which they are taken down at once
-QUICK_TRIES = 5  # sweeps that tell how long one takes when nobody else computes
-SLOWED = 4.0  # times as long, in as many sweeps as LINGERING_TRIES, means that somebody else computes
-LINGERING_TRIES = 8
 
 
 @dataclass
@@ -59,7 +52,7 @@ class CudaStand(Stand):
         except Failed as failed:
             if failed.outcome is Outcome.TIMEOUT:
                 self.runner.close()
-                self.bench.prove_alive()
+                self.bench.card.prove_alive()
             raise
 
     def stage(self, number: int, layout: Layout, launches: int, regime: Regime = "graph") -> Lease:
@@ -82,7 +75,7 @@ class CudaStand(Stand):
 
     def replay(self, number: int, replays: int, deadline_s: float) -> Sample:
         """Launch a staged set several times in a row."""
-        self.bench.calm()
+        self.bench.card.calm()
         sample = self.guarded(lambda: self.process.replay(number, replays, deadline_s))
         if self.bench.somebody_computes():
             raise Failed(
@@ -92,7 +85,7 @@ class CudaStand(Stand):
 
     def walk(self, number: int, deadline_s: float) -> Sample:
         """Launch a staged set from the host."""
-        self.bench.calm()
+        self.bench.card.calm()
         return self.guarded(lambda: self.process.walk(number, deadline_s))
 
     def load(self) -> str:
@@ -111,11 +104,10 @@ class CudaStand(Stand):
             "words": layout.words(signature, launches),
             "regime": REGIMES.index(regime),
         }
-        self.bench.calm()
+        self.bench.card.calm()
         return self.guarded(lambda: self.process.stage(body, STAGE_S[self.side]))
 
     def _start_again(self) -> None:
-        assert isinstance(self.arena, CudaArena)
         self.runner.close()
         self.runner = self.bench.runner(self.arena)
         self.load()
@@ -126,14 +118,13 @@ class CudaBench(Bench):
 
     device: CudaDevice
 
-    def __init__(self, device: CudaDevice, host: Builder, native: Builder, folder: Path) -> None:
-        super().__init__(device, host, folder)
+    def __init__(self, card: Card, host: Builder, native: Builder, folder: Path) -> None:
+        super().__init__(card.device, host, folder)
+        self.card = card
         self._native = native
-        self._sweeper = Sweeper(device.l2_bytes)
         self._spares: list[CudaRunner] = []
         self._keep_uid = False
         self._retired: list[CudaRunner] = []
-        self._quick_ns = min(self._sweep_ns() for _ in range(QUICK_TRIES))
 
     def prepare(self, runners: int) -> None:
         """Start processes until this many wait; they make their contexts while something else is done.
@@ -170,34 +161,13 @@ class CudaBench(Bench):
         """Process ids of the spares and of the retired."""
         return {runner.pid for runner in (*self._spares, *self._retired)}
 
-    def calm(self) -> None:
-        """Nothing of the judge's is left running, nothing in the L2, nothing kept in it."""
-        driver.forget_persisting_lines()
-        self._sweep_ns()
-
     def somebody_computes(self) -> bool:
-        """Whether another process keeps the card busy: contexts take turns, so the judge's own work is held up."""
-        if not self._held_up():
+        """Whether another process keeps the card busy."""
+        if not self.card.held_up():
             return False
         self.reap()  # contexts that are being made or taken down hold the card up, too
         self.settle()
-        return self._held_up()
-
-    def _held_up(self) -> bool:
-        return all(self._sweep_ns() > SLOWED * self._quick_ns for _ in range(LINGERING_TRIES))
-
-    def _sweep_ns(self) -> int:
-        torch.cuda.synchronize()
-        started = time.perf_counter_ns()
-        self._sweeper.sweep()
-        torch.cuda.synchronize()
-        return time.perf_counter_ns() - started
-
-    def prove_alive(self) -> None:
-        """Run a small kernel in the judge's own context; raises when the GPU does not answer."""
-        probe = torch.arange(1 << 16, device="cuda").sum()
-        if int(probe) != (1 << 15) * ((1 << 16) - 1):
-            raise UserError(f"GPU {self.device.id} computes wrongly.", "Take it out of service.")
+        return self.card.held_up()
 
     def retire(self, runner: CudaRunner) -> None:
         """Stop a runner for good. Taking its context down costs a tenth of a second, which waits for a better time."""
@@ -214,9 +184,8 @@ class CudaBench(Bench):
 
     def _crowded(self) -> bool:
         """Whether the retired hold too much: there are many, some were killed, or memory is short."""
-        free, total = torch.cuda.mem_get_info()
-        killed = any(not runner.frozen for runner in self._retired)
-        return killed or len(self._retired) >= MAX_RETIRED or free < FREE_SHARE * total
+        gone = any(not runner.frozen for runner in self._retired)
+        return gone or len(self._retired) >= MAX_RETIRED or self.card.free_share() < FREE_SHARE
 
     def provide(self, size: int) -> int:
         """One arena of at least ``size`` bytes, lent to both sides in turn; the bytes that it has."""
@@ -236,7 +205,7 @@ class CudaBench(Bench):
             spare.close()
         self._spares = []
 
-    def runner(self, arena: CudaArena) -> CudaRunner:
+    def runner(self, arena: Arena) -> CudaRunner:
         """A ready runner that has opened ``arena``. Where another uid may not open it, runners keep the judge's."""
         runner = self._spares.pop(0) if self._spares else self._spawn()
         try:
@@ -255,7 +224,6 @@ class CudaBench(Bench):
     def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[CudaStand]:
         """A fresh runner with ``kernel`` loaded, on the one arena; killed at the end."""
         lent = self._arenas[0]
-        assert isinstance(lent, CudaArena)
         shim = self._builder.build(shim_recipe(self.call_of(task)))
         runner = self.runner(lent)
         stand = CudaStand(side, runner, lent, task, bench=self, shim=shim, kernel=kernel)
@@ -265,8 +233,8 @@ class CudaBench(Bench):
         finally:
             self.retire(stand.process)
 
-    def _arena(self, size: int) -> CudaArena:
-        return CudaArena(size)
+    def _arena(self, size: int) -> Arena:
+        return self.card.lend(size)
 
     def _spawn(self) -> CudaRunner:
         if self._program is None:

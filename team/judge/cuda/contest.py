@@ -14,7 +14,7 @@ from statistics import median
 
 from protocol.messages import Outcome, Pair, Restart
 from protocol.policy import Policy
-from team.devices.telemetry import Telemetry, disturbance
+from team.devices.telemetry import disturbance
 from team.judge.arena import slot_size
 from team.judge.bench import IDLE_SET
 from team.judge.build import Artifact
@@ -61,7 +61,6 @@ class CudaContest:
 
     def __post_init__(self) -> None:
         self.references = References(self.task)
-        self.telemetry = Telemetry(self.bench.device.id)
         self.audits = {"base": WallAudit(), "candidate": WallAudit()}
         self._walks: dict[str, list[tuple[float, float]]] = {}
 
@@ -101,10 +100,10 @@ class CudaContest:
             self.bench.stand("candidate", self.task, self.candidate, 0) as candidate,
         ):
             ours = {base.runner.pid, candidate.runner.pid, *self.bench.pids()}
-            before = self.telemetry.read(ours)
+            before = self.bench.card.look(ours)
             measured = {one.name: self._block(base, candidate, one, pairs, capacity) for one in order}
             ours |= {base.runner.pid, candidate.runner.pid}
-            return Restart(pairs=measured), disturbance(before, self.telemetry.read(ours))
+            return Restart(pairs=measured), disturbance(before, self.bench.card.look(ours))
 
     def _slots(self, workload: Workload) -> int:
         return self.launches[workload.name] + self.extra
@@ -226,7 +225,7 @@ class CudaContest:
     def _refuse_impossible(self, lane: Lane, pairs: tuple[Pair, ...]) -> None:
         """Raise TAMPERED when the candidate is faster than the measured roofs allow; writes may stay in the L2."""
         device, workload = self.bench.device, lane.workload
-        peaks = device.info().peaks
+        peaks = self.bench.card.info().peaks
         model = dict(self.task.floor(workload)) if peaks else {}
         if "bytes_min" in model:
             kept = device.l2_bytes / self.launches[workload.name]

@@ -16,14 +16,14 @@ MAX_STEP = 1 << 12  # elements between the windows of neighbouring launches
 class CudaInputs(InputSource):
     """Makes private inputs on the current GPU for one evaluation of one task."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, device: str = "cuda") -> None:
         super().__init__(task)
         seed = self.generator.initial_seed()
-        self.generator = torch.Generator(device="cuda").manual_seed(seed)
+        self.generator = torch.Generator(device=device).manual_seed(seed)
 
     def timed(self, workload: Workload, launches: int) -> Tensors:
         """Inputs of ``launches`` launches by name, each of shape (launches, elements), on the GPU."""
-        return {name: value.cuda() for name, value in super().timed(workload, launches).items()}
+        return {name: value.to(self.generator.device) for name, value in super().timed(workload, launches).items()}
 
     def _slices(self, buffer: Buffer, workload: Workload, launches: int) -> torch.Tensor:
         argument = self._task.spec.arguments[buffer.name]
@@ -33,7 +33,7 @@ class CudaInputs(InputSource):
         start = self.dice.randrange(len(pool) - elements - step * (launches - 1))
         windows = pool[start:].as_strided((launches, elements), (step, 1), start)
         if pool.dtype == torch.float32:
-            scales = torch.tensor([self._scale(argument.values) for _ in range(launches)], device="cuda")
-            return (windows * scales.unsqueeze(1)).to(buffer.dtype)
-        order = torch.randperm(launches, generator=self.generator, device="cuda")
+            scales = torch.tensor([self._scale(argument.values) for _ in range(launches)])
+            return (windows * scales.to(windows.device).unsqueeze(1)).to(buffer.dtype)
+        order = torch.randperm(launches, generator=self.generator, device=windows.device)
         return windows[order].to(buffer.dtype)

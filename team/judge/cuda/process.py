@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from team.devices.cuda import CudaDevice
+from team.judge.arena import Arena
 from team.judge.build import Artifact
-from team.judge.cuda.arena import CudaArena
 from team.judge.failures import RunnerFaulted, RunnerLied
 from team.judge.runner.process import START_S, RunnerProcess, Sample
 
@@ -43,7 +43,7 @@ class CudaRunner(RunnerProcess):
             self._told(self._receive(START_S))
             self._ready = True
 
-    def open(self, arena: CudaArena) -> None:
+    def open(self, arena: Arena) -> None:
         """Open the judge's buffers; raises ``RunnerFaulted``."""
         self.await_ready()
         self._told(self.ask({"op": "open", "handle": arena.handle, "size": arena.size}, START_S))

@@ -1,0 +1,187 @@
+"""The CUDA judge's own logic with real processes, on a machine without a GPU: a stand-in runner and a stand-in card."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.messages import DeviceInfo, Outcome
+from protocol.policy import Policy
+from team.devices.telemetry import Reading
+from team.judge.arena import Arena
+from team.judge.build import Builder, Recipe, kernel_flags
+from team.judge.check import Checker
+from team.judge.cuda.bench import CudaBench
+from team.judge.cuda.contest import CudaContest, first_launches
+from team.judge.cuda.inputs import CudaInputs
+from team.judge.failures import Failed
+from team.tasks.task import Task, load_task
+
+HERE = Path(__file__).parent
+RUNNER = HERE.parents[2] / "team" / "judge" / "runner"
+HEAD = 'extern "C" void solve(const float* x, float* y, int n) {\n'
+TWICE = HEAD + "    for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];\n}\n"
+LAZY = (
+    HEAD
+    + "    static int calls = 0;\n    if (calls++ < 20)\n        for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];\n}\n"
+)
+TOML = """\
+name = "twice"
+source = "twice.cpp"
+[arguments]
+x = { shape = ["n"] }
+y = { shape = ["n"] }
+[[workloads]]
+name = "long"
+dims = { n = 65536 }
+[[workloads]]
+name = "odd"
+dims = { n = 1013 }
+"""
+
+
+class FileArena(Arena):
+    """Lent by the path of its memory file, which another uid may not open: so the uid is kept, as with refused IPC."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.handle = f"/proc/{os.getpid()}/fd/{self.descriptor}".encode()
+
+
+@dataclass(frozen=True)
+class FakeDevice:
+    id: str = "GPU-stand-in"
+    nodes: tuple[str, ...] = ()
+    l2_bytes: int = 1 << 20
+    memory_bytes: int = 4 << 30
+
+
+@dataclass
+class FakeCard:
+    device: FakeDevice = FakeDevice()
+    lingering: bool = False
+    readings: list[Reading] = field(default_factory=list[Reading])
+    peaks: dict[str, float] = field(default_factory=dict[str, float])
+
+    def info(self) -> DeviceInfo:
+        return DeviceInfo(kind="cuda", id=self.device.id, name="stand-in", peaks=self.peaks)
+
+    def lend(self, size: int) -> Arena:
+        return FileArena(size)
+
+    def look(self, ours: set[int]) -> Reading:
+        return self.readings.pop(0) if self.readings else Reading(1980, 3201, 40, 0, ())
+
+    def calm(self) -> None:
+        pass
+
+    def held_up(self) -> bool:
+        return self.lingering
+
+    def free_share(self) -> float:
+        return 1.0
+
+    def prove_alive(self) -> None:
+        pass
+
+
+@dataclass
+class Ring:
+    """A bench with its stand-ins and everything that a contest needs."""
+
+    task: Task
+    bench: CudaBench
+    card: FakeCard
+    builder: Builder
+
+    def contest(self, base: str, candidate: str) -> CudaContest:
+        sides = [
+            self.builder.build(Recipe({"k.cpp": t}, "k.cpp", kernel_flags("strict", None))) for t in (base, candidate)
+        ]
+        source = CudaInputs(self.task, "cpu")
+        record = Checker(self.bench, self.task, source, self.task.spec.policy).check("base", sides[0], None, False)
+        launches = first_launches(self.bench, self.task.spec.policy, self.task, record)
+        policy = self.task.spec.policy
+        return CudaContest(self.bench, self.task, source, policy, *sides, record, launches, self.task.workloads)
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
+    place = tmp_path_factory.mktemp("ring")
+    (place / "task.toml").write_text(TOML)
+    (place / "twice.cpp").write_text(TWICE)
+    (place / "reference.py").write_text("def reference(x, y):\n    y.copy_(2 * x)\n")
+    builder, card = Builder(place / "cache", place / "work"), FakeCard()
+    stand_in: Any = card
+    bench = CudaBench(stand_in, builder, builder, place / "empty")
+    files = {name: (RUNNER / name).read_text() for name in ("wire.h", "sandbox.h")}
+    files["fake_runner.cpp"] = (HERE / "fake_runner.cpp").read_text()
+    bench._program = builder.build(Recipe(files, "fake_runner.cpp", ("-O2", "-std=c++17")))
+    yield Ring(load_task(place), bench, card, builder)
+    bench.close()
+
+
+def test_a_restart_measures_every_workload_on_lent_memory(ring: Ring) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    restart = contest.restart(4)
+    assert {name: len(pairs) for name, pairs in restart.pairs.items()} == {"long": 4, "odd": 4}
+    assert all(sum(pair.candidate_first for pair in pairs) == 2 for pairs in restart.pairs.values())
+    assert set(contest.tally.launching.values()) == {"graph"}
+    assert set(contest.tally.regimes["stream"]) == {"long", "odd"}
+    assert contest.tally.kernel_ns > 0
+
+
+def test_those_that_served_are_frozen_and_taken_down_later(ring: Ring) -> None:
+    ring.bench.reap()
+    ring.contest(TWICE, TWICE).restart(2)
+    served = [runner for runner in ring.bench._retired if runner.frozen]
+    assert len(served) >= 2
+    assert {runner.pid for runner in served} <= ring.bench.pids()
+    ring.bench.prepare(1)
+    ring.bench.settle()
+    assert not ring.bench._retired
+    assert not any(runner.frozen for runner in served)
+
+
+def test_a_kernel_that_stops_working_is_incorrect(ring: Ring) -> None:
+    with pytest.raises(Failed) as failed:
+        ring.contest(TWICE, LAZY).restart(4)
+    assert (failed.value.side, failed.value.outcome) == ("candidate", Outcome.INCORRECT)
+
+
+def test_what_runs_on_after_the_answer_is_tampering(ring: Ring) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    ring.card.lingering = True
+    try:
+        with pytest.raises(Failed, match="runs on") as failed:
+            contest.restart(4)
+    finally:
+        ring.card.lingering = False
+    assert failed.value.outcome is Outcome.TAMPERED
+
+
+def test_a_disturbed_block_is_thrown_away_and_counted(ring: Ring) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    ring.card.readings = [Reading(1980, 3201, 40, 0, ()), Reading(900, 3201, 90, 0x40, ())]
+    restart = contest.restart(2)
+    assert contest.tally.discarded == 4
+    assert all(len(pairs) == 2 for pairs in restart.pairs.values())
+
+
+def test_faster_than_the_roofs_is_tampering(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    monkeypatch.setattr(contest.task, "floor", lambda workload: {"bytes_min": 1e9})
+    monkeypatch.setattr(ring.card, "peaks", {"copy_bytes_per_s": 1e9})
+    with pytest.raises(Failed, match="roofline") as failed:
+        contest.restart(2)
+    assert failed.value.outcome is Outcome.TAMPERED
+
+
+def test_the_law_of_samples_is_the_policys(ring: Ring) -> None:
+    assert isinstance(ring.task.spec.policy, Policy)
+    contest = ring.contest(TWICE, TWICE)
+    contest.restart(2)
+    assert all(1 <= count <= 1024 for count in contest.launches.values())
