@@ -1,6 +1,7 @@
 """Cards for CUDA kernels that change structure: what an explorer takes first."""
 
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.cuda.matmul_tensor import MatmulTensor
 from roles.techniques.cuda.matmul_tile import MatmulTile
 from roles.techniques.cuda.row_groups import RowGroups
 from roles.techniques.cuda.shuffle import ShuffleReduction
@@ -15,6 +16,10 @@ SHUFFLE = Citation(
 VECTOR = Citation(
     "Luitjens, Increase Performance with Vectorized Memory Access, 2013",
     "https://developer.nvidia.com/blog/cuda-pro-tip-increase-performance-with-vectorized-memory-access/",
+)
+SPLIT = Citation(
+    "Markidis et al., NVIDIA Tensor Core Programmability, Performance and Precision, 2018",
+    "https://arxiv.org/abs/1803.04014",
 )
 TRANSPOSE = Citation(
     "Harris, An Efficient Matrix Transpose in CUDA C/C++, 2013",
@@ -77,6 +82,33 @@ CARDS = (
             {"bm": 128, "bn": 128, "bk": 8, "tm": 8, "tn": 8},
         ),
         rewrite="a block computes a tile of the output from shared memory, each thread a smaller one from registers",
+    ),
+    Card(
+        name="matmul_tensor",
+        title="Tensor cores on values split into two TF32 parts",
+        tier=Tier.ALGORITHM,
+        category="matrix-instructions",
+        cells=cells("compute bandwidth latency balanced occupancy"),
+        languages=("cuda",),
+        helps="single-precision matrix products whose tolerance allows the last two or three bits to differ",
+        hurts="outputs smaller than one tile for every multiprocessor; tasks with strict numerics",
+        bottleneck="scalar multiply-adds, and loads for each of them",
+        mechanism="three TF32 products of parts replace one product of singles, at a rate that is still a multiple "
+        "of the scalar one; the tiles are those of matmul_tile",
+        disproof="tensor-core throughput is low: then the tiles do not feed it",
+        fallback="matmul_tile, which stays on scalar multiply-adds",
+        expected_gain=2.1,
+        evidence="compiles to HMMA without spills for sm_90a; the measurement of this team decides",
+        source=SPLIT,
+        numerics=Numerics.TOLERANCE,
+        transform=MatmulTensor,
+        presets=(
+            {"bm": 64, "bn": 64, "bk": 16, "wm": 32, "wn": 32},
+            {"bm": 128, "bn": 64, "bk": 16, "wm": 32, "wn": 32},
+            {"bm": 64, "bn": 128, "bk": 16, "wm": 32, "wn": 64},
+            {"bm": 64, "bn": 64, "bk": 8, "wm": 32, "wn": 32},
+        ),
+        rewrite="a block computes a tile of the output on tensor cores, each operand as a sum of two TF32 values",
     ),
     Card(
         name="transpose_tile",

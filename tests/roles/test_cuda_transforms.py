@@ -4,6 +4,7 @@ import pytest
 from cuda_kernels import TOUCHED
 
 from roles.techniques.cuda.knobs import BlockSize
+from roles.techniques.cuda.matmul_tensor import MatmulTensor
 from roles.techniques.cuda.matmul_tile import MatmulTile
 from roles.techniques.cuda.row_groups import RowGroups
 from roles.techniques.cuda.shuffle import ShuffleReduction
@@ -16,6 +17,7 @@ EXPECTED: dict[type[TreeTransform], set[str]] = {
     VectoriseElements: {"elementwise", "scale_shift"},
     TransposeTile: {"transpose", "transpose_writes"},
     MatmulTile: {"matmul", "matmul_transposed", "dense"},
+    MatmulTensor: {"matmul", "matmul_transposed", "dense"},
     ShuffleReduction: {"reduction", "reduction_halves"},
     BlockSize: {"softmax", "rmsnorm", "layernorm", "elementwise", "transpose", "matmul"},
 }

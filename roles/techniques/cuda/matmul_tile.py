@@ -15,7 +15,7 @@ from roles.techniques.cuda.products import Product, product_of
 from roles.techniques.transform import Choices, Match, TreeTransform
 
 _TILES = ("BM", "BN", "BK", "TM", "TN", "THREADS", "A_LOADS", "B_LOADS", "a_tile", "b_tile", "a_next", "b_next")
-_RESERVED = frozenset(
+RESERVED = frozenset(
     (*_TILES, "sums", "ty", "tx", "at", "tm", "tn", "k_tile", "step", "a_values", "b_values", "buffer")
 )
 
@@ -30,14 +30,6 @@ class TileWriter:
     def kernel(self) -> list[str]:
         """The kernel: tiles of the two operands in shared memory, the next ones on their way in registers."""
         product, name = self.product, self.product.plane.kernel.name
-        depth = text_of(product.reduction.loop.bound)
-        compute = [
-            *self._load("next"),
-            *self._multiply(),
-            *nest(f"if (k_tile + BK < {depth})", self._keep("1 - buffer"), self._unit),
-            "__syncthreads();",
-            "buffer = 1 - buffer;",
-        ]
         body = [
             f"constexpr int BM = {name}_bm, BN = {name}_bn, BK = {name}_bk, TM = {name}_tm, TN = {name}_tn;",
             "constexpr int THREADS = (BM / TM) * (BN / TN);",
@@ -47,18 +39,32 @@ class TileWriter:
             "const int ty = threadIdx.x / (BN / TN), tx = threadIdx.x % (BN / TN);",
             f"const {self._kind} row_first = blockIdx.y * BM, col_first = blockIdx.x * BN;",
             "float sums[TM][TN] = {};",
-            "float a_next[A_LOADS], b_next[B_LOADS];",
-            "int buffer = 0;",
-            *self._load("first"),
-            *self._keep("0"),
-            "__syncthreads();",
-            *nest(f"for (int k_tile = 0; k_tile < {depth}; k_tile += BK)", compute, self._unit),
+            *self._tiles(),
             *self._epilogue(),
         ]
         head = f"__global__ void __launch_bounds__({threads(name)}) {name}{product.plane.kernel.parameter_text}"
         return [
             "// matmul_tile: each thread keeps TM x TN sums; the next tiles are loaded while these are used.",
             *nest(head, body, self._unit),
+        ]
+
+    def _tiles(self) -> list[str]:
+        """The loop over tiles: load the next ones, multiply with these, store the next ones, meet."""
+        depth = text_of(self.product.reduction.loop.bound)
+        compute = [
+            *self._load("next"),
+            *self._multiply(),
+            *nest(f"if (k_tile + BK < {depth})", self._keep("1 - buffer"), self._unit),
+            "__syncthreads();",
+            "buffer = 1 - buffer;",
+        ]
+        return [
+            "float a_next[A_LOADS], b_next[B_LOADS];",
+            "int buffer = 0;",
+            *self._load("first"),
+            *self._keep("0"),
+            "__syncthreads();",
+            *nest(f"for (int k_tile = 0; k_tile < {depth}; k_tile += BK)", compute, self._unit),
         ]
 
     @property
@@ -103,16 +109,16 @@ class TileWriter:
         """From registers into shared memory."""
         lines: list[str] = []
         for access, letter, size, _ in self._operands():
-            k_at, side_at = self._place(access, size)
-            store = nest(
-                f"if (at < {size} * BK)",
-                [f"{letter}_tile[{buffer}][{k_at}][{side_at}] = {letter}_next[step];"],
-                self._unit,
-            )
+            slot = self._slot(access, letter, buffer, *self._place(access, size))
+            store = nest(f"if (at < {size} * BK)", [f"{slot} = {letter}_next[step];"], self._unit)
             opening = f"for (int step = 0; step < {letter.upper()}_LOADS; step++)"
             element = ["const int at = threadIdx.x + step * THREADS;", *store]
             lines += ["#pragma unroll", *nest(opening, element, self._unit)]
         return lines
+
+    def _slot(self, access: Access, letter: str, buffer: str, k_at: str, side_at: str) -> str:
+        """Where an element of an operand lies in shared memory."""
+        return f"{letter}_tile[{buffer}][{k_at}][{side_at}]"
 
     def _multiply(self) -> list[str]:
         over_m, over_n = "for (int tm = 0; tm < TM; tm++)", "for (int tn = 0; tn < TN; tn++)"
@@ -183,24 +189,32 @@ class MatmulTile(TreeTransform):
         for kernel in kernels_in(source.root):
             plane = plane_of(kernel)
             product = product_of(plane) if plane is not None else None
-            if product is not None and not _RESERVED & identifiers(source.root):
+            if product is not None and not RESERVED & identifiers(source.root):
                 evidence = f"line {product.reduction.loop.line}: two loads for every multiply-add"
                 yield Match(kernel.node, f"the kernel `{kernel.name}`", evidence, product)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """A new kernel, and a grid of tiles."""
         product: Product = match.data
-        kernel = product.plane.kernel
-        writer = TileWriter(source, product)
-        lines = [*_constants(kernel.name, parameters), "", *writer.kernel()]
-        launch = kernel.launch.statement
-        host = indented(_launch(source, product), source.indent_of(launch))
-        return without_leftovers(
-            source.replace(
-                Edit(kernel.node.start_byte, kernel.node.end_byte, "\n".join(lines)),
-                Edit(launch.start_byte, launch.end_byte, "\n".join(host).lstrip()),
-            )
+        name = product.plane.kernel.name
+        lines = [*_constants(name, parameters), "", *TileWriter(source, product).kernel()]
+        return tiled(source, product, lines, threads(name))
+
+
+def tiled(source: Source, product: Product, lines: list[str], block: str) -> str:
+    """The text with the kernel replaced by ``lines`` and launched over tiles with ``block`` threads each."""
+    kernel, name = product.plane.kernel, product.plane.kernel.name
+    down, across = (kernel.argument_of(product.plane.bound[each]) for each in (product.row, product.col))
+    grid = f"dim3(({across} - 1) / {name}_bn + 1, ({down} - 1) / {name}_bm + 1)"
+    call = f"{name}<<<{grid}, {block}>>>({kernel.argument_text});"
+    launch = kernel.launch.statement
+    host = indented(nest(f"if ({down} > 0 && {across} > 0)", [call], source.indent_unit), source.indent_of(launch))
+    return without_leftovers(
+        source.replace(
+            Edit(kernel.node.start_byte, kernel.node.end_byte, "\n".join(lines)),
+            Edit(launch.start_byte, launch.end_byte, "\n".join(host).lstrip()),
         )
+    )
 
 
 def _constants(name: str, parameters: Mapping[str, Parameter]) -> list[str]:
@@ -209,11 +223,3 @@ def _constants(name: str, parameters: Mapping[str, Parameter]) -> list[str]:
         f"constexpr int {name}_{knob} = {parameters[knob]};  // knob: {name}_{knob} in {{{listed}}}"
         for knob, listed in values.items()
     ]
-
-
-def _launch(source: Source, product: Product) -> list[str]:
-    kernel, name = product.plane.kernel, product.plane.kernel.name
-    down, across = (kernel.argument_of(product.plane.bound[each]) for each in (product.row, product.col))
-    grid = f"dim3(({across} - 1) / {name}_bn + 1, ({down} - 1) / {name}_bm + 1)"
-    call = f"{name}<<<{grid}, {threads(name)}>>>({kernel.argument_text});"
-    return nest(f"if ({down} > 0 && {across} > 0)", [call], source.indent_unit)

@@ -123,7 +123,7 @@ inline void launch(dim3 grid, dim3 block, const std::function<void()>& kernel) {
             fibres.resize(block.x * block.y);
             for (size_t i = 0; i < fibres.size(); i++) {
                 Fibre& each = fibres[i];
-                each.stack.resize(32768);
+                each.stack.resize(1 << 17);
                 each.state = READY;
                 each.turn = 0;
                 each.place = dim3(i % block.x, i / block.x);
