@@ -44,7 +44,7 @@ def read_campaign(path: Path | None) -> CampaignFile:
 
 
 def read_team(text: str | None, file: CampaignFile, devices: int) -> tuple[MemberSpec, ...]:
-    """The team: from ``--agents`` ('4' or 'explorer:catalog,exploiter:noop'), the file, or one pair.
+    """The team: from ``--agents`` ('4' or 'explorer:catalog,exploiter:noop'), the file, or one agent per device.
 
     A bare number alternates explorer and exploiter.
     """
@@ -56,7 +56,7 @@ def read_team(text: str | None, file: CampaignFile, devices: int) -> tuple[Membe
 
 
 def _default_team(devices: int) -> tuple[MemberSpec, ...]:
-    return tuple(_PAIR[index % 2] for index in range(max(2, devices)))
+    return tuple(_PAIR[index % 2] for index in range(max(1, devices)))
 
 
 def _member(text: str) -> MemberSpec:

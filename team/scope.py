@@ -26,7 +26,8 @@ def scope_of(
     """The scope to confirm. ``UserError`` names the first thing that is wrong and its remedy."""
     spec = read_spec(task)
     file = read_campaign(campaign)
-    wanted = read_team(agents, file, 2 if spec.device == "cpu" else how_many(spec.device))
+    there = how_many(spec.device)
+    wanted = read_team(agents, file, min(2, there) if spec.device == "cpu" else there)
     overrides: dict[str, object] = {"max_experiments": experiments, "max_minutes": minutes}
     policy = merged_policy(spec.policy, file, overrides)
     devices = discover(spec.device, len(wanted))
