@@ -1,4 +1,4 @@
-"""Where a kernel stands. On a CPU the compiler's own remarks stand in for a profiler, and the report says so."""
+"""Where a kernel stands. The compiler's own remarks stand in for a profiler, and the report says so."""
 
 import re
 import subprocess
@@ -7,15 +7,42 @@ from pathlib import Path
 
 from protocol.messages import Position, ProfileReport
 from team.judge.build import kernel_flags
-from team.tasks.spec import read_spec
+from team.judge.cuda.ptxas import kernel_uses
+from team.tasks.spec import TaskSpec, read_spec
 
 _REMARK = re.compile(r":(\d+):\d+: (optimized|missed): (.*)$")
 _MOST = 24
 
 
 def profile(trusted: Path, tree: Path, commit: str) -> ProfileReport:
-    """The vectoriser's remarks on the kernel at ``tree``, built with the judge's flags for the task at ``trusted``."""
+    """The compiler's remarks on the kernel at ``tree``, built with the judge's flags for the task at ``trusted``."""
     spec = read_spec(trusted)
+    return _on_gpu(spec, tree, commit) if spec.device == "cuda" else _on_cpu(spec, tree, commit)
+
+
+def _on_gpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
+    """Registers, shared memory and spills of every kernel in the source."""
+    flags = spec.build.flags or ("-O3", "-std=c++17")
+    with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
+        command = ["nvcc", *flags, "-arch=native", "-Xptxas", "-v", "--default-stream", "per-thread", "-cubin"]
+        command += [str(tree / spec.source), "-o", f"{scratch}/kernel.cubin"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)
+    uses = kernel_uses(done.stderr)
+    return ProfileReport(
+        commit=commit,
+        tool="nvcc -Xptxas -v",
+        position=Position.UNKNOWN,
+        metrics={
+            "registers_per_thread": float(max((use.registers for use in uses), default=0)),
+            "spilled_bytes": float(sum(use.spilled for use in uses)),
+        },
+        remarks=tuple(str(use) for use in uses[:_MOST]),
+        claim="the assembler's report stands in for a profile: it bounds occupancy and does not say what limits time",
+    )
+
+
+def _on_cpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
+    """What the vectoriser did and did not do."""
     with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
         command = [
             "g++", *kernel_flags(spec.numerics, spec.build.flags), "-fopt-info-vec-optimized", "-fopt-info-vec-missed",

@@ -62,7 +62,7 @@ def architecture(target: str) -> str:
 def program_recipe(target: str) -> Recipe:
     """How to build the CUDA runner."""
     folder = Path(__file__).parent.parent / "runner"
-    files = {name: (folder / name).read_text() for name in ("runner.cu", "wire.h", "sandbox.h")}
+    files = {name: (folder / name).read_text() for name in ("runner.cu", "order.h", "wire.h", "sandbox.h")}
     return Recipe(files, "runner.cu", ("-O2", "-std=c++17", architecture(target), "-Xlinker", "-z,now,-z,relro"))
 
 

@@ -140,6 +140,9 @@ class CudaContest:
             stand.side: stand.stage(TIMED_SET, layout, self._count(stand, layout.launches))
             for stand in (base, candidate)
         }
+        if candidate.staged.overlaps and not base.staged.overlaps:
+            clause = "its launches overlap in the graph instead of following one another"
+            raise Failed("candidate", Outcome.TAMPERED, clause, workload.name)
         regime = self._shared_regime(base, candidate, workload)
         for stand in (base, candidate):
             if stand.staged.regime != regime:

@@ -23,11 +23,15 @@ REGIMES: tuple[Regime, ...] = ("graph", "gated", "plain")
 
 @dataclass(frozen=True)
 class Staged:
-    """How a set of launches will be timed, why not in a graph, and how many nodes its graph has."""
+    """How a set of launches will be timed, why not in a graph, and how many nodes its graph has.
+
+    ``overlaps`` counts nodes that do not wait for the launch before theirs.
+    """
 
     regime: Regime
     why: str
     nodes: int
+    overlaps: int = 0
 
 
 class CudaRunner(RunnerProcess):
@@ -59,10 +63,12 @@ class CudaRunner(RunnerProcess):
     def stage(self, body: Mapping[str, Any], deadline_s: float) -> Staged:
         """Prepare a set of launches; raises ``RunnerFaulted`` with the CUDA error's name."""
         answer = self._told(self.ask(body, deadline_s))
-        regime, nodes = answer.get("regime"), answer.get("nodes")
-        if type(regime) is not int or not 0 <= regime < len(REGIMES) or type(nodes) is not int:
+        regime, nodes, overlaps = answer.get("regime"), answer.get("nodes"), answer.get("overlaps", 0)
+        if type(regime) is not int or not 0 <= regime < len(REGIMES):
             raise RunnerLied("did not say how its launches are prepared")
-        return Staged(REGIMES[regime], str(answer.get("why", ""))[:300], nodes)
+        if type(nodes) is not int or type(overlaps) is not int:
+            raise RunnerLied("did not say what its graph holds")
+        return Staged(REGIMES[regime], str(answer.get("why", ""))[:300], nodes, overlaps)
 
     def replay(self, launch_set: int, replays: int, deadline_s: float) -> Sample:
         """Launch a staged set ``replays`` times between two events."""

@@ -5,7 +5,7 @@
 //   -> {ready} | {error}                              once: a context exists, nothing foreign is loaded yet
 //   {op: open, handle, size}                          -> {ok} | {error}
 //   {op: load, shim, kernel}                          -> {ok, layers} | {error}    both as bytes; seals the sandbox first
-//   {op: stage, set, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes} | {error}
+//   {op: stage, set, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes, overlaps}
 //   {op: go, set, replays}                            -> {ns} | {error}            events: a claim, not evidence
 //   {op: walk, set}                                   -> {ns} | {error}            host clock: what launching costs
 //
@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <vector>
 
+#include "order.h"
 #include "sandbox.h"
 #include "wire.h"
 
@@ -35,6 +36,7 @@ struct Set {
     uint64_t columns = 0;
     uint64_t regime = kPlain;
     uint64_t nodes = 0;
+    uint64_t overlaps = 0;
     std::vector<uint64_t> words;
     cudaGraphExec_t graph = nullptr;
 };
@@ -156,12 +158,18 @@ cudaError_t capture(Runner& runner, Set& set) {
     cudaError_t error = cudaStreamBeginCapture(kStream, cudaStreamCaptureModeGlobal);
     if (error != cudaSuccess) return error;
     cudaEventRecordWithFlags(runner.start, kStream, cudaEventRecordExternal);
-    runner.loop(runner.entry, set.words.data(), set.launches);
+    order::Watch watch;
+    watch.look(kStream);
+    for (uint64_t call = 0; call < set.launches; call++) {
+        runner.loop(runner.entry, set.words.data() + call * set.columns, 1);
+        watch.look(kStream);
+    }
     cudaEventRecordWithFlags(runner.stop, kStream, cudaEventRecordExternal);
     cudaGraph_t graph = nullptr;
     error = cudaStreamEndCapture(kStream, &graph);
     size_t nodes = 0;
     if (error == cudaSuccess) error = cudaGraphGetNodes(graph, nullptr, &nodes);
+    if (error == cudaSuccess) set.overlaps = watch.overlaps(graph);
     if (error == cudaSuccess) error = cudaGraphInstantiate(&set.graph, graph, 0);
     if (error == cudaSuccess) error = cudaGraphUpload(set.graph, kStream);
     if (graph != nullptr) cudaGraphDestroy(graph);
@@ -222,8 +230,8 @@ void stage(Runner& runner, wire::Message& message) {
         why += why.empty() ? "it waits for the device" : ", and it waits for the device";
     }
     if (failed(runner, cudaDeviceSynchronize())) return;
-    wire::Writer().number("ok", 1).number("regime", set.regime).number("nodes", set.nodes).word("why", why)
-        .send(runner.answers);
+    wire::Writer().number("ok", 1).number("regime", set.regime).number("nodes", set.nodes)
+        .number("overlaps", set.overlaps).word("why", why).send(runner.answers);
 }
 
 uint64_t between(cudaEvent_t start, cudaEvent_t stop, cudaError_t& error) {
