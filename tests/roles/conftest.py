@@ -14,7 +14,8 @@ from roles.techniques.cpp.syntax import Edit, field, of_type, parse, text_of
 FLAGS = ["-O1", "-march=native", "-std=c++17", "-fopenmp-simd", "-Wall", "-Wno-unknown-pragmas", "-fPIC"]
 HEADERS = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <cstring>\n"
 EMULATOR = Path(__file__).with_name("emulator")
-NVCC = ["-O3", "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-Xptxas", "-v"]
+NVCC = ["-O3", "-std=c++17", "-Xptxas", "-v"]
+NVCC_TARGET = "-gencode=arch=compute_90a,code="
 
 
 def emulated(source: str) -> str:
@@ -71,7 +72,7 @@ class Workbench:
     def cuda_error(self, source: str, problem: str, shapes: list[list[int]]) -> float:
         """Like ``worst_error``, of a CUDA kernel that the emulator runs."""
         header = self.folder / "cuda_runtime.h"
-        flags = ["-O1", "-std=c++17", "-fPIC", "-w", "-I", str(self.folder)]
+        flags = ["-O0", "-std=c++17", "-fPIC", "-w", "-I", str(self.folder)]
         if not header.exists():
             header.write_text((EMULATOR / "cuda_runtime.h").read_text())
             (self.folder / "mma.h").write_text((EMULATOR / "mma.h").read_text())
@@ -83,7 +84,8 @@ class Workbench:
         """What the compiler says about a kernel built for sm_90a; an error fails the test with the text."""
         path = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cu"
         path.write_text(source)
-        command = ["nvcc", *NVCC, *options, str(path), "-o", str(path.with_suffix(".out"))]
+        target = NVCC_TARGET + ("compute_90a" if "-ptx" in options else "sm_90a")
+        command = ["nvcc", *NVCC, target, *options, str(path), "-o", str(path.with_suffix(".out"))]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stderr}\n{source}"
         return path.with_suffix(".out").read_text(errors="replace") if "-ptx" in options else done.stderr

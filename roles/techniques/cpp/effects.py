@@ -60,7 +60,6 @@ _MATH = frozenset(
         "__expf",
         "__logf",
         "__fdividef",
-        "__ldg",
     ]
 )
 _CASTS = ("static_cast", "float", "double", "int")

@@ -18,7 +18,9 @@ from roles.techniques.cuda.planes import plane_of
 from roles.techniques.cuda.products import Product, is_plain_product, product_of
 from roles.techniques.transform import Choices, Match, TreeTransform
 
-_OWN = frozenset(("shared", "warp", "warp_row", "warp_col", "high", "low", "split", "wmma", "nvcuda", "WM", "WN"))
+_OWN = frozenset(
+    ("Memory", "shared", "warp", "warp_row", "warp_col", "high", "low", "split", "wmma", "nvcuda", "WM", "WN")
+)
 
 _SPLIT = """\
 // The two TF32 parts of the values of a fragment.
@@ -62,7 +64,8 @@ class TensorWriter(TileWriter):
         rows, cols = (self._shape(access, size) for access, _, size, _ in self._operands())
         tiles = nest("struct", [f"float a[2]{rows};", f"float b[2]{cols};"], self._unit)
         union = [*tiles[:-1], "} tile;", "float patch[THREADS / 32][16][20];"]
-        return [*nest("__shared__ union __align__(32)", union, self._unit)[:-1], "} shared;"]
+        memory = nest("union alignas(32) Memory", union, self._unit)
+        return [*memory[:-1], "};", "__shared__ Memory shared;"]
 
     def _shape(self, access: Access, size: str) -> str:
         return f"[{size}][BK + 4]" if self._along_depth(access) else f"[BK][{size} + 4]"

@@ -9,7 +9,7 @@ from roles.techniques.cpp.affine import Polynomial
 from roles.techniques.cpp.effects import plain, volatile_free
 from roles.techniques.cpp.syntax import statements, text_of
 from roles.techniques.cuda.launches import Kernel
-from roles.techniques.cuda.threads import guard_of, index_declared, uses_threads
+from roles.techniques.cuda.threads import guard_of, index_declared, serial, uses_threads
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ def plane_of(kernel: Kernel) -> Plane | None:
     names = {first[1]: first[0].name, second[1]: second[0].name}
     bound = {name: text_of(limit) for name, limit in guard[0].items()}
     known = set(bound) == set(names.values()) and all(kernel.is_parameter(limit) for limit in bound.values())
-    calm = all(plain(each) and not uses_threads(each) for each in guard[1])
-    return Plane(kernel, names["x"], names["y"], first[0].type, bound, tuple(guard[1])) if known and calm else None
+    rest = serial(guard[1])
+    calm = all(plain(each) and not uses_threads(each) for each in rest)
+    return Plane(kernel, names["x"], names["y"], first[0].type, bound, tuple(rest)) if known and calm else None
 
 
 def apart(plane: Plane, found: list[Access]) -> bool:

@@ -16,7 +16,7 @@ from roles.techniques.cpp.reductions import Update, update_of
 from roles.techniques.cpp.scopes import declaration_of, declarations
 from roles.techniques.cpp.syntax import field, identifiers, of_type, statements, text_of
 from roles.techniques.cuda.launches import Kernel
-from roles.techniques.cuda.threads import guard_of, index_declared, uses_threads
+from roles.techniques.cuda.threads import guard_of, index_declared, serial, uses_threads
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def row_program(kernel: Kernel) -> RowProgram | None:
     bound = limits.get(row)
     if len(limits) != 1 or bound is None or not kernel.is_parameter(text_of(bound)):
         return None
-    steps = [_step(each, kernel) for each in rest]
+    steps = [_step(each, kernel) for each in serial(rest)]
     known = tuple(step for step in steps if step is not None)
     cols = _common_bound(known, kernel)
     if len(known) != len(steps) or not cols:

@@ -108,3 +108,14 @@ def uses_threads(node: Node) -> bool:
     text = text_of(node)
     words = ("threadIdx", "blockIdx", "blockDim", "gridDim", "__sync", "__shfl", "atomic", "asm")
     return any(word in text for word in words) or any(of_type(node, "gnu_asm_expression"))
+
+
+def serial(nodes: list[Node]) -> list[Node]:
+    """The statements without unroll directives and with inner blocks opened, unless two names would then clash."""
+    opened: list[Node] = []
+    for node in nodes:
+        if node.type == "preproc_call" and text_of(node).lstrip().startswith("#pragma unroll"):
+            continue
+        opened += serial(statements(node)) if node.type == "compound_statement" else [node]
+    names = [each.name for node in opened for each in declarations(node)]
+    return opened if len(set(names)) == len(names) else nodes

@@ -1,0 +1,44 @@
+"""What nvcc makes of the transformed examples: instructions in the PTX, and no spills where ptxas is asked."""
+
+import shutil
+
+import pytest
+from cuda_kernels import TOUCHED
+
+from roles.techniques.cuda.matmul_tensor import MatmulTensor
+from roles.techniques.cuda.matmul_tile import MatmulTile
+from roles.techniques.cuda.row_groups import RowGroups
+from roles.techniques.cuda.shuffle import ShuffleReduction
+from roles.techniques.cuda.transpose import TransposeTile
+from roles.techniques.cuda.vectorise import VectoriseElements
+from roles.techniques.transform import TreeTransform
+
+pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on this machine")
+
+SEEN = [
+    (RowGroups(), "softmax", ("ld.global.v4.f32", "st.global.v4.f32", "shfl.sync.bfly")),
+    (VectoriseElements(), "elementwise", ("ld.global.v4.f32", "st.global.v4.f32")),
+    (TransposeTile(), "transpose", ("st.shared.f32", "bar.sync")),
+    (ShuffleReduction(), "reduction", ("shfl.sync.bfly",)),
+    (MatmulTile(), "dense", ("ld.shared.v4.f32", "fma.rn.f32")),
+    (MatmulTensor(), "dense", ("wmma.mma.sync", "cvt.rna.tf32.f32")),
+]
+
+
+def transformed(transform: TreeTransform, kernel: str) -> str:
+    source = TOUCHED[kernel][0]
+    return transform.apply(source, transform.applies(source)[0], {})
+
+
+@pytest.mark.parametrize(("transform", "kernel", "instructions"), SEEN, ids=lambda each: type(each).__name__)
+def test_instructions(transform: TreeTransform, kernel: str, instructions: tuple[str, ...], workbench) -> None:
+    ptx = workbench.nvcc(transformed(transform, kernel), "-ptx")
+    assert [each for each in instructions if each not in ptx] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("transform", "kernel"), [(MatmulTile(), "matmul"), (MatmulTensor(), "matmul")])
+def test_sums_stay_in_registers(transform: TreeTransform, kernel: str, workbench) -> None:
+    report = workbench.nvcc(transformed(transform, kernel), "-c")
+    assert "0 bytes stack frame, 0 bytes spill stores" in report
+    assert "warning" not in report
