@@ -113,6 +113,9 @@ def _is_pure(function: Node) -> bool:
     own = {each.name for each in parameters} | {
         text_of(name) for one in of_type(body, "declaration") for name in of_type(one, "identifier")
     }
+    around = function.parent
+    if around is not None and around.type == "template_declaration":
+        own |= identifiers(field(around, "parameters"))
     calls = [math_name(call) for call in of_type(body, "call_expression")]
     known = all(name in _MATH or name in ("memcpy", *_CASTS) for name in calls)
     static = any(of_type(body, "storage_class_specifier", "subscript_expression", "for_statement"))
