@@ -81,7 +81,11 @@ def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -
 
 def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingProposed) -> None:
     experiment = state.experiments.pop(body.experiment)
-    state.agents[event.agent].exhausted_on = experiment.base
+    agent = state.agents[event.agent]
+    if counters.closed_categories(state.policy, agent.streaks):
+        agent.streaks.category_reverts = 0  # there was nowhere to switch to: the closed category opens again
+    else:
+        agent.exhausted_on = experiment.base
     _close(state, event.agent, body.experiment)
 
 

@@ -51,7 +51,8 @@ def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | 
 
 def briefing_for(desk: Desk, base: str) -> Briefing:
     """What the mind is told, with the text of the editable files at ``base``."""
-    return desk.lead.briefing(base).model_copy(update={"editable": desk.hub.read(desk.editable, base)})
+    known = {"editable": desk.hub.read(desk.editable, base), "cores": len(desk.device.kernel_cores)}
+    return desk.lead.briefing(base).model_copy(update=known)
 
 
 def _run(

@@ -16,7 +16,8 @@ _OTHER_CELL = 0.6
 _REVERTED_HERE = 0.3
 _KEPT_HERE = 0.5
 _REVERTED_ELSEWHERE = 0.7
-_MOST_TRIES = 6
+# Experiments with the knobs of one site: on a GPU their spaces are larger and a try is cheaper.
+_MOST_TRIES = {"cpp": 6, "cuda": 32, "triton": 32}
 _OTHER_ROLE = -100.0
 
 
@@ -82,7 +83,7 @@ def _allowance(space: Choices, briefing: Briefing) -> int:
     """Experiments that a site is worth: two for a small space, more for one that two cannot cover."""
     settings = prod(len(values) for values in space.values())
     sampled = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
-    return min(_MOST_TRIES, max(2, -(-settings // (2 * sampled)))) if space else 1
+    return min(_MOST_TRIES[briefing.language], max(2, -(-settings // (2 * sampled)))) if space else 1
 
 
 def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:

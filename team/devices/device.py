@@ -13,6 +13,11 @@ class Device(Protocol):
         """GPU UUID, or ``cpu:0`` for a core set."""
         ...
 
+    @property
+    def kernel_cores(self) -> tuple[int, ...]:
+        """CPU cores that a runner may use."""
+        ...
+
     def info(self) -> DeviceInfo:
         """What it is; detected, nothing looked up in a table."""
         ...

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from story import A, B, plan, started
 
+from protocol import events as ev
 from protocol.counters import Streaks, closed_categories, phase_of
-from protocol.messages import Phase, Verdict
+from protocol.messages import Experiment, Phase, Verdict
 from protocol.policy import Policy
 
 LAW = Policy()
@@ -211,3 +212,21 @@ def _tail(steps: list, wanted) -> int:
             break
         count += 1
     return count
+
+
+def test_a_closed_category_opens_again_when_there_is_nowhere_to_switch_to() -> None:
+    story = started()
+    for _ in range(3):
+        story.experiment(A, Verdict.REVERT)
+    story.search(A)
+    agent = story.state.agents[A]
+    assert closed_categories(story.state.policy, agent.streaks)
+    duty = story.duty(A)
+    assert isinstance(duty, Experiment)
+    story.say(A, ev.NothingProposed(experiment=duty.id, why="no other category"))
+    assert not closed_categories(story.state.policy, agent.streaks)
+    assert agent.exhausted_on == ""
+    duty = story.duty(A)
+    assert isinstance(duty, Experiment)
+    story.say(A, ev.NothingProposed(experiment=duty.id, why="nothing at all"))
+    assert agent.exhausted_on == "base"

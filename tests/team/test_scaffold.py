@@ -128,6 +128,6 @@ def test_examples_are_copied_into_a_repository_of_their_own(tmp_path: Path, monk
     assert (entry.author, hub.task) == ("Kernel Team", ".")
     with pytest.raises(UserError, match="not an empty folder"):
         copy_example("softmax_cpu", folder)
-    with pytest.raises(UserError, match="Choose one of: .*matmul_cpu"):
+    with pytest.raises(UserError, match=r"Choose one of: .*matmul_cpu"):
         copy_example("attention", tmp_path / "other")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "run"]

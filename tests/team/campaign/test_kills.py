@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -52,7 +53,8 @@ def test_a_killed_campaign_resumes(bench: Bench, victim: str) -> None:
     (driver,) = guardian.children()
     targets = {"guardian": [guardian], "driver": [driver], "both": [guardian, driver]}
     for target in targets.get(victim) or bench.processes():
-        os.kill(target.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # some die with those that were killed before them
+            os.kill(target.pid, signal.SIGKILL)
     process.communicate(timeout=120)
     if victim != "guardian":  # a driver that lost its guardian drains in order
         assert bench.call("status").returncode == 0
