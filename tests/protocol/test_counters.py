@@ -221,12 +221,10 @@ def test_a_closed_category_opens_again_when_there_is_nowhere_to_switch_to() -> N
     story.search(A)
     agent = story.state.agents[A]
     assert closed_categories(story.state.policy, agent.streaks)
-    duty = story.duty(A)
-    assert isinstance(duty, Experiment)
+    duty = story.ask(A, Experiment)
     story.say(A, ev.NothingProposed(experiment=duty.id, why="no other category"))
     assert not closed_categories(story.state.policy, agent.streaks)
     assert agent.exhausted_on == ""
-    duty = story.duty(A)
-    assert isinstance(duty, Experiment)
+    duty = story.ask(A, Experiment)
     story.say(A, ev.NothingProposed(experiment=duty.id, why="nothing at all"))
     assert agent.exhausted_on == "base"
