@@ -1,7 +1,7 @@
 """Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
 
 from protocol.counters import closed_categories
-from protocol.messages import Plan
+from protocol.messages import Experiment, Plan
 from protocol.state import CampaignState
 
 
@@ -20,4 +20,20 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
         return f"the plan cites search '{plan.cites}', which nobody reported"
     if not plan.differs and plan.technique in state.reverted:
         return f"'{plan.technique}' was reverted before: say in 'differs' what is different now"
+    if other := _running(state, agent_name, plan, base):
+        return f"{other} is running this very change on the same base: propose another"
     return None
+
+
+def _running(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str:
+    """The agent that has the same change on the same base in flight, or an empty string."""
+    for name, agent in state.agents.items():
+        duty = agent.open.duty if agent.open and name != agent_name else None
+        theirs = state.experiments.get(duty.id) if isinstance(duty, Experiment) else None
+        if theirs and theirs.plan and theirs.base == base and _same(theirs.plan, plan):
+            return name
+    return ""
+
+
+def _same(one: Plan, other: Plan) -> bool:
+    return one.technique == other.technique and one.change == other.change

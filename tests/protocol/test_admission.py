@@ -4,8 +4,9 @@ import pytest
 from pydantic import ValidationError
 from story import A, B, Story, plan, started
 
+from protocol import events as ev
 from protocol.admission import refusal
-from protocol.messages import Plan, Proposal, Verdict
+from protocol.messages import Experiment, Plan, Proposal, Verdict
 
 
 def test_a_first_plan_is_admitted() -> None:
@@ -84,3 +85,13 @@ def _stuck() -> Story:
     for index in range(3):
         story.experiment(A, Verdict.REVERT, the=plan(f"t{index}", f"c{index}"))
     return story
+
+
+def test_two_agents_do_not_run_the_same_change_on_the_same_base() -> None:
+    story = started()
+    duty = story.ask(A, Experiment)
+    story.say(A, ev.PlanAdmitted(experiment=duty.id, plan=plan("unroll"), commits=("c",)))
+    assert "running this very change" in str(refusal(story.state, B, plan("unroll"), duty.base))
+    assert refusal(story.state, B, plan("unroll"), "another base") is None
+    assert refusal(story.state, B, plan("unroll", change="another loop"), duty.base) is None
+    assert refusal(story.state, A, plan("unroll"), duty.base) is None
