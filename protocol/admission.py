@@ -1,7 +1,8 @@
 """Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
 
 from protocol.counters import closed_categories
-from protocol.messages import Experiment, Plan
+from protocol.index import change_of
+from protocol.messages import Plan
 from protocol.state import CampaignState
 
 
@@ -27,13 +28,5 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
 
 def _running(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str:
     """The agent that has the same change on the same base in flight, or an empty string."""
-    for name, agent in state.agents.items():
-        duty = agent.open.duty if agent.open and name != agent_name else None
-        theirs = state.experiments.get(duty.id) if isinstance(duty, Experiment) else None
-        if theirs and theirs.plan and theirs.base == base and _same(theirs.plan, plan):
-            return name
-    return ""
-
-
-def _same(one: Plan, other: Plan) -> bool:
-    return one.technique == other.technique and one.change == other.change
+    running = state.index.running.get(change_of(base, plan.technique, plan.change), {})
+    return next((name for name in running if name != agent_name), "")

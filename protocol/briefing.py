@@ -28,7 +28,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         profile=agent.profile,
         refused=_refused(state, agent_name),
         max_variants=state.policy.variants,
-        seed=started.seed + agent.tries + 1000 * list(state.agents).index(agent_name),
+        seed=started.seed + agent.tries + 1000 * agent.place,
     )
 
 

@@ -28,7 +28,7 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
     over = finished(state, now)
     if over:
         return Stop(why=over)
-    if device_of(agent) not in state.baselines:
+    if state.device_of(agent) not in state.baselines:
         return _baseline(state, now)
     if not ending(state, now) and _awaits_baselines(state, now):
         return Rest(seconds=REST_SECONDS, why="waiting for the other agents' baselines")
@@ -48,16 +48,21 @@ def ending(state: CampaignState, now: float) -> str:
         return f"the budget of ${policy.max_dollars:.2f} is spent"
     if _target_is_met(state):
         return f"the target of {policy.target_speedup:g}x is exceeded and the last tries brought nothing"
+    return "no agent has another admissible idea" if _all_exhausted(state, now) else ""
+
+
+def _all_exhausted(state: CampaignState, now: float) -> bool:
+    """Nobody whom the team still expects has an idea."""
+    if len(state.index.exhausted) + len(state.index.absent) < len(state.agents):
+        return False
     expected = [name for name, agent in state.agents.items() if not _gone(state, agent, now)]
-    if expected and all(_exhausted(state, name) for name in expected):
-        return "no agent has another admissible idea"
-    return ""
+    return bool(expected) and all(_exhausted(state, name) for name in expected)
 
 
 def finished(state: CampaignState, now: float) -> str:
     """Why the campaign is over: nothing runs, nothing waits to land, the last word on main is measured; else empty."""
     why = ending(state, now)
-    if not why or state.landings or any(a.open and not _idle(a.open.duty) for a in state.agents.values()):
+    if not why or state.landings or state.index.busy():
         return ""
     return "" if _owes_last_word(state) else why
 
@@ -75,15 +80,6 @@ def _target_is_met(state: CampaignState) -> bool:
 def spent_experiments(state: CampaignState) -> int:
     """Experiments that count against the budget: run or running, lost ones excepted."""
     return len(state.experiments) - state.lost
-
-
-def _idle(duty: Duty) -> bool:
-    return isinstance(duty, Rest | Stop)
-
-
-def device_of(agent: AgentState) -> str:
-    """The device that an agent works on: the one it joined with, else the one it was meant to get."""
-    return agent.device.id if agent.device else agent.member.device
 
 
 def _gone(state: CampaignState, agent: AgentState, now: float) -> bool:
@@ -104,7 +100,7 @@ def _baseline(state: CampaignState, now: float) -> Duty:
 
 
 def _awaits_baselines(state: CampaignState, now: float) -> bool:
-    return any(device_of(a) not in state.baselines and not _gone(state, a, now) for a in state.agents.values())
+    return any(not _gone(state, state.agents[name], now) for name in state.index.unmeasured)
 
 
 def _id(state: CampaignState, prefix: str) -> str:
@@ -121,9 +117,9 @@ def _landing(state: CampaignState, name: str) -> Duty | None:
     landing = next(iter(state.landings.values()), None)
     if landing is None or not landing.candidate or landing.measured or _being_verified(state, landing):
         return None
-    authors = device_of(state.agents[landing.agent])
-    elsewhere = any(_working(a) and device_of(a) != authors for a in state.agents.values())
-    if elsewhere and device_of(state.agents[name]) == authors:
+    authors = state.device_of(state.agents[landing.agent])
+    elsewhere = any(_working(a) and state.device_of(a) != authors for a in state.agents.values())
+    if elsewhere and state.device_of(state.agents[name]) == authors:
         return None
     return VerifyLanding(
         id=_id(state, "v"), experiment=landing.experiment, candidate=landing.candidate, main=landing.main
@@ -131,8 +127,8 @@ def _landing(state: CampaignState, name: str) -> Duty | None:
 
 
 def _being_verified(state: CampaignState, landing: LandingState) -> bool:
-    duties = [a.open.duty for a in state.agents.values() if a.open]
-    return any(isinstance(d, VerifyLanding) and d.candidate == landing.candidate for d in duties)
+    verifiers = [state.agents[name].open for name in state.index.with_open("verify")]
+    return any(v and isinstance(v.duty, VerifyLanding) and v.duty.candidate == landing.candidate for v in verifiers)
 
 
 def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
@@ -158,7 +154,7 @@ def _last_words(state: CampaignState, now: float) -> Duty | None:
         return None
     if state.landings:
         return Rest(seconds=REST_SECONDS, why="a landing is being verified")
-    if _measuring_main(state) or any(a.open and not _idle(a.open.duty) for a in state.agents.values()):
+    if _measuring_main(state) or state.index.busy():
         return Rest(seconds=REST_SECONDS, why="the last duties are being done")
     return _remeasure(state, "the campaign ends") if _owes_last_word(state) else Stop(why=why)
 
@@ -169,7 +165,7 @@ def _owes_last_word(state: CampaignState) -> bool:
 
 
 def _measuring_main(state: CampaignState) -> bool:
-    return any(a.open and isinstance(a.open.duty, Remeasure) for a in state.agents.values())
+    return bool(state.index.with_open("remeasure"))
 
 
 def _remeasure(state: CampaignState, why: str) -> Remeasure:

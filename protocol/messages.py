@@ -215,6 +215,10 @@ class Measurement(Message):
         default_factory=dict, description="tokens, branches, knobs: (base, candidate)"
     )
 
+    def without_samples(self) -> "Measurement":
+        """The same without its raw pairs: what the state of a campaign keeps. The ledger keeps them all."""
+        return self.model_copy(update={"restarts": ()})
+
     @property
     def pairs(self) -> int:
         """Pairs measured, over all restarts, of the workload with the fewest."""

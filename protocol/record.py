@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from protocol import counters
 from protocol import events as ev
+from protocol.index import Index
 from protocol.messages import (
     DeviceInfo,
     Duty,
@@ -31,9 +32,11 @@ class OpenDuty:
 
 @dataclass
 class AgentState:
-    """What the law needs to know about one agent. ``tries`` counts experiments handed to it and plans refused."""
+    """What the law needs to know about one agent. ``tries`` counts experiments handed to it and plans refused,
+    ``place`` is its place in the team, ``unsettled`` its kept experiments that wait to land, in their order."""
 
     member: ev.Member
+    place: int = 0
     device: DeviceInfo | None = None
     incarnation: str = ""
     alive: bool = False
@@ -47,6 +50,7 @@ class AgentState:
     profile: ProfileReport | None = None
     exhausted_on: str = ""
     tries: int = 0
+    unsettled: list[str] = field(default_factory=list[str])
 
 
 @dataclass
@@ -123,6 +127,7 @@ class CampaignState:
     last_time: float = 0.0
     idle_time: float = 0.0
     last_seq: int = 0
+    index: Index = field(default_factory=Index)
 
     @property
     def policy(self) -> Policy:
@@ -148,14 +153,18 @@ class CampaignState:
         reached = commits.index(commit) + 1 if commit in commits else 0
         return [landed.gain for landed in self.landed[:reached]]
 
+    def device_of(self, agent: AgentState) -> str:
+        """The device that an agent works on: the one it joined with, else the one it was meant to get."""
+        return agent.device.id if agent.device else agent.member.device
+
     def head_of(self, agent: str) -> str:
         """The commit that the agent's next experiment starts from.
 
         Its newest kept commit that is not settled yet, unless main has overtaken it meanwhile: nobody polishes a kernel
         that is slower than main.
         """
-        for landing in reversed(self.landings.values()):
-            if landing.agent == agent:
-                own = self.experiments[landing.experiment].commit
-                return own if self.levels.get(own, 0.0) >= self.levels.get(self.main, 0.0) else self.main
-        return self.main
+        waiting = self.agents[agent].unsettled
+        if not waiting:
+            return self.main
+        own = self.experiments[waiting[-1]].commit
+        return own if self.levels.get(own, 0.0) >= self.levels.get(self.main, 0.0) else self.main

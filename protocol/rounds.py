@@ -13,8 +13,10 @@ def round_is_over(state: CampaignState) -> bool:
 
 def recap(state: CampaignState) -> tuple[str, ...]:
     """One line per agent on the experiments of the round that is ending."""
-    fresh = [state.experiments[id_] for id_ in state.verdicts[state.round_from :]]
-    return tuple(_line(name, [e for e in fresh if e.agent == name]) for name in state.agents)
+    fresh: dict[str, list[ExperimentState]] = {name: [] for name in state.agents}
+    for ident in state.verdicts[state.round_from :]:
+        fresh[state.experiments[ident].agent].append(state.experiments[ident])
+    return tuple(_line(name, experiments) for name, experiments in fresh.items())
 
 
 def _line(name: str, experiments: list[ExperimentState]) -> str:

@@ -20,7 +20,7 @@ def _campaign_started(state: CampaignState, event: ev.Event, body: ev.CampaignSt
     state.start = body
     state.main = body.commit
     state.first_time = event.time
-    state.agents = {m.name: AgentState(m, absent_since=event.time) for m in body.members}
+    state.agents = {m.name: AgentState(m, place=place, absent_since=event.time) for place, m in enumerate(body.members)}
 
 
 def _agent_joined(state: CampaignState, event: ev.Event, body: ev.AgentJoined) -> None:
@@ -56,7 +56,8 @@ def _duty_lost(state: CampaignState, event: ev.Event, body: ev.DutyLost) -> None
 
 def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineMeasured) -> None:
     state.noise[body.device] = body.noise
-    state.baselines[body.device] = body
+    state.baselines[body.device] = body.model_copy(update={"measurement": body.measurement.without_samples()})
+    state.index.measured(state)
     _close(state, event.agent, body.duty)
 
 
@@ -92,7 +93,7 @@ def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingPro
 def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.ExperimentReported) -> None:
     experiment = state.experiments[body.experiment]
     experiment.commit, experiment.parameters = body.commit, body.parameters
-    experiment.screened, experiment.measurement = body.screened, body.measurement
+    experiment.screened, experiment.measurement = body.screened, body.measurement.without_samples()
     experiment.dollars += body.dollars
     state.dollars += body.dollars
     _close(state, event.agent, body.experiment)
@@ -106,11 +107,13 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
         return
     experiment.verdict, experiment.reason, experiment.ended = body.verdict, body.reason, event.time
     state.verdicts.append(experiment.id)
+    state.index.count(experiment)
     state.lost += body.verdict is Verdict.LOST
     if body.decision is not None:
         experiment.overall, experiment.workloads = body.decision.overall, body.decision.workloads
     if body.verdict.kept:
         state.landings[experiment.id] = LandingState(experiment.id, experiment.agent)
+        state.agents[experiment.agent].unsettled.append(experiment.id)
         experiment.landing = "queued"
         step = experiment.overall.gain if experiment.overall else 0.0
         state.levels[experiment.commit] = state.levels.get(experiment.base, 0.0) + step
@@ -139,7 +142,8 @@ def _landing_prepared(state: CampaignState, event: ev.Event, body: ev.LandingPre
 
 def _landing_measured(state: CampaignState, event: ev.Event, body: ev.LandingMeasured) -> None:
     if body.experiment in state.landings:
-        state.landings[body.experiment].measured = body
+        slim = body.model_copy(update={"measurement": body.measurement.without_samples()})
+        state.landings[body.experiment].measured = slim
     _close(state, event.agent, body.duty)
 
 
@@ -147,17 +151,23 @@ def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     state.main = body.commit
     state.levels[body.commit] = state.levels.get(body.before, 0.0) + body.gain.gain
     state.landed.append(body)
-    state.landings.pop(body.experiment, None)
+    _settled(state, body.experiment)
     state.experiments[body.experiment].landing = "landed"
 
 
 def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefused) -> None:
-    state.landings.pop(body.experiment, None)
+    _settled(state, body.experiment)
     state.experiments[body.experiment].landing = f"refused: {body.why}"
 
 
+def _settled(state: CampaignState, experiment: str) -> None:
+    landing = state.landings.pop(experiment, None)
+    if landing is not None:
+        state.agents[landing.agent].unsettled.remove(experiment)
+
+
 def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> None:
-    state.main_measured.append(body)
+    state.main_measured.append(body.model_copy(update={"measurement": body.measurement.without_samples()}))
     state.measured_at = len(state.verdicts)
     state.measured_in_round = state.rounds
     _close(state, event.agent, body.duty)
@@ -215,9 +225,16 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
 }
 
 
+_OF_ALL = (ev.CampaignStarted, ev.Resumed)
+"""Events that change every agent; any other changes its own agent alone."""
+
+
 def apply(state: CampaignState, event: ev.Event) -> None:
     """Move the state by one event, in place."""
     _HANDLERS[type(event.body)](state, event, event.body)
+    for name in state.agents if isinstance(event.body, _OF_ALL) else (event.agent,):
+        if name in state.agents:
+            state.index.refresh(state, name)
     state.last_time, state.last_seq = event.time, event.seq
 
 

@@ -169,7 +169,7 @@ class Coordination:
 
     def _judged(self, body: ev.ExperimentReported) -> ev.ExperimentJudged:
         agent = self.state.experiments[body.experiment].agent
-        decision = self._decide(body.measurement, duties.device_of(self.state.agents[agent]))
+        decision = self._decide(body.measurement, self.state.device_of(self.state.agents[agent]))
         verdict, reason = judge(body.measurement, decision, self.simpler(body.measurement), self.state.policy)
         return ev.ExperimentJudged(experiment=body.experiment, verdict=verdict, reason=reason, decision=decision)
 

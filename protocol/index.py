@@ -1,0 +1,109 @@
+"""What the rules ask at every duty and every plan, kept so that nobody walks over all agents or all experiments.
+
+Everything here follows from the rest of the state and from nothing else (``rebuilt`` says how; a test holds both
+equal). ``protocol.state`` refreshes the agent of every event after its handler, so handlers need not know of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from protocol.messages import Experiment, Rest, Stop, Verdict
+
+if TYPE_CHECKING:
+    from protocol.record import AgentState, CampaignState, ExperimentState
+
+_IDLE = (Rest(seconds=0.0, why="").kind, Stop(why="").kind)
+
+
+@dataclass
+class Index:
+    """Sets of agents and tallies of verdicts. Dicts of None are sets that keep their order."""
+
+    open: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    """Kind of duty -> the agents that have one open."""
+    opened: dict[str, str] = field(default_factory=dict[str, str])
+    """Agent -> the kind of its open duty."""
+    unmeasured: dict[str, None] = field(default_factory=dict[str, None])
+    """Agents whose device has no baseline."""
+    absent: dict[str, None] = field(default_factory=dict[str, None])
+    """Agents without a living process."""
+    exhausted: dict[str, None] = field(default_factory=dict[str, None])
+    """Agents whose mind had no idea on some base, which may not be theirs any more."""
+    running: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    """Change on a base (``change_of``) -> the agents that have it in flight."""
+    changing: dict[str, str] = field(default_factory=dict[str, str])
+    """Agent -> the change that it has in flight."""
+    tally: dict[str, dict[Verdict, int]] = field(default_factory=dict[str, dict[Verdict, int]])
+    """Agent -> verdict -> how many of its experiments got it."""
+
+    def busy(self) -> bool:
+        """Whether anybody has a duty open that is work."""
+        return any(kind not in _IDLE for kind in self.open)
+
+    def with_open(self, kind: str) -> dict[str, None]:
+        """The agents that have a duty of this kind open."""
+        return self.open.get(kind, {})
+
+    def count(self, experiment: ExperimentState) -> None:
+        """Tally a verdict."""
+        assert experiment.verdict is not None
+        mine = self.tally.setdefault(experiment.agent, {})
+        mine[experiment.verdict] = mine.get(experiment.verdict, 0) + 1
+
+    def refresh(self, state: CampaignState, name: str) -> None:
+        """File one agent anew after an event of its own."""
+        agent = state.agents[name]
+        _move(self.open, self.opened, name, agent.open.duty.kind if agent.open else "")
+        _file(self.unmeasured, name, state.device_of(agent) not in state.baselines)
+        _file(self.absent, name, not agent.alive)
+        _file(self.exhausted, name, bool(agent.exhausted_on))
+        _move(self.running, self.changing, name, _change_in_flight(state, agent))
+
+    def measured(self, state: CampaignState) -> None:
+        """A device got its baseline: whoever works on it is measured."""
+        for name in list(self.unmeasured):
+            _file(self.unmeasured, name, state.device_of(state.agents[name]) not in state.baselines)
+
+
+def rebuilt(state: CampaignState) -> Index:
+    """The index of a state, from the state alone."""
+    index = Index()
+    for name in state.agents:
+        index.refresh(state, name)
+    for ident in state.verdicts:
+        index.count(state.experiments[ident])
+    return index
+
+
+def change_of(base: str, technique: str, change: str) -> str:
+    """One key for a change on a base."""
+    return f"{base}\n{technique}\n{change}"
+
+
+def _change_in_flight(state: CampaignState, agent: AgentState) -> str:
+    duty = agent.open.duty if agent.open else None
+    experiment = state.experiments.get(duty.id) if isinstance(duty, Experiment) else None
+    if experiment is None or experiment.plan is None:
+        return ""
+    return change_of(experiment.base, experiment.plan.technique, experiment.plan.change)
+
+
+def _move(groups: dict[str, dict[str, None]], place: dict[str, str], name: str, group: str) -> None:
+    """Put an agent into one of the groups, or into none for an empty name; ``place`` says where each agent is."""
+    before = place.pop(name, "")
+    if before:
+        groups[before].pop(name)
+        if not groups[before]:
+            del groups[before]
+    if group:
+        place[name] = group
+        groups.setdefault(group, {})[name] = None
+
+
+def _file(agents: dict[str, None], name: str, belongs: bool) -> None:
+    if belongs:
+        agents[name] = None
+    else:
+        agents.pop(name, None)
