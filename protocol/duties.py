@@ -28,6 +28,8 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
     over = finished(state, now)
     if over:
         return Stop(why=over)
+    if state.paused and not ending(state, now):
+        return Rest(seconds=REST_SECONDS, why=f"paused: {state.paused}")
     if state.device_of(agent) not in state.baselines:
         return _baseline(state, now)
     if not ending(state, now) and _awaits_baselines(state, now):
@@ -38,11 +40,12 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
 def ending(state: CampaignState, now: float) -> str:
     """Why no new experiment is started, or an empty string while the campaign goes on."""
     policy = state.policy
-    if told := state.finished or state.baseline_refused or state.stop:
+    if told := state.finished or state.baseline_refused or state.stop or state.wrap_up:
         return told
     if policy.max_experiments is not None and spent_experiments(state) >= policy.max_experiments:
         return f"the budget of {policy.max_experiments} experiments is spent"
-    if policy.max_minutes is not None and now - state.first_time - state.idle_time >= 60 * policy.max_minutes:
+    idle = state.idle_time + state.paused_for(now)
+    if policy.max_minutes is not None and now - state.first_time - idle >= 60 * policy.max_minutes:
         return f"the budget of {policy.max_minutes:g} minutes is spent"
     if policy.max_dollars is not None and state.dollars > 0 and state.dollars >= policy.max_dollars:
         return f"the budget of ${policy.max_dollars:.2f} is spent"

@@ -253,6 +253,27 @@ class StopRequested(Body):
     why: str
 
 
+class Paused(Body):
+    """Nobody gets a new duty until the pause ends; what runs is finished."""
+
+    kind: Literal["paused"] = "paused"
+    why: str
+
+
+class PauseEnded(Body):
+    """Duties are handed out again."""
+
+    kind: Literal["pause_ended"] = "pause_ended"
+    why: str
+
+
+class WrapUpRequested(Body):
+    """Phase C now: drain, and then submit what is on main."""
+
+    kind: Literal["wrap_up_requested"] = "wrap_up_requested"
+    why: str
+
+
 class Resumed(Body):
     """The campaign goes on after a stop or a crash."""
 
@@ -297,6 +318,9 @@ AnyBody = Annotated[
     | MainMeasured
     | RoundEnded
     | StopRequested
+    | Paused
+    | PauseEnded
+    | WrapUpRequested
     | Resumed
     | Finished
     | Submitted,

@@ -120,6 +120,9 @@ class CampaignState:
     rounds: int = 0
     round_from: int = 0
     stop: str = ""
+    paused: str = ""
+    paused_at: float = 0.0
+    wrap_up: str = ""
     finished: str = ""
     submitted: ev.Submitted | None = None
     dollars: float = 0.0
@@ -146,6 +149,10 @@ class CampaignState:
         """Experiments with a verdict, in the order of their numbers."""
         done = [e for e in self.experiments.values() if e.verdict is not None]
         return sorted(done, key=lambda e: e.number)
+
+    def paused_for(self, now: float) -> float:
+        """Seconds of a pause that lasts until ``now``; 0 when there is none. They cost nobody's time."""
+        return max(0.0, now - self.paused_at) if self.paused else 0.0
 
     def steps_to(self, commit: str) -> list[Estimate]:
         """Verified gains of the landings up to ``commit``, which main may have left behind meanwhile."""

@@ -182,7 +182,23 @@ def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequeste
     state.stop = state.stop or body.why
 
 
+def _paused(state: CampaignState, event: ev.Event, body: ev.Paused) -> None:
+    state.paused, state.paused_at = body.why, event.time
+
+
+def _pause_ended(state: CampaignState, event: ev.Event, body: ev.PauseEnded) -> None:
+    state.idle_time += state.paused_for(event.time)
+    state.paused = ""
+
+
+def _wrap_up_requested(state: CampaignState, event: ev.Event, body: ev.WrapUpRequested) -> None:
+    state.wrap_up = state.wrap_up or body.why
+
+
 def _resumed(state: CampaignState, event: ev.Event, body: ev.Resumed) -> None:
+    state.idle_time += state.paused_for(state.last_time)
+    state.paused = ""
+    state.wrap_up = "" if state.finished else state.wrap_up  # one that was not carried out yet still stands
     state.stop = state.finished = ""
     for agent in state.agents.values():
         agent.open, agent.alive, agent.absent_since = None, False, event.time
@@ -219,6 +235,9 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.MainMeasured: _main_measured,
     ev.RoundEnded: _round_ended,
     ev.StopRequested: _stop_requested,
+    ev.Paused: _paused,
+    ev.PauseEnded: _pause_ended,
+    ev.WrapUpRequested: _wrap_up_requested,
     ev.Resumed: _resumed,
     ev.Finished: _finished,
     ev.Submitted: _submitted,

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, cast
 
 import typer
 
@@ -11,7 +11,6 @@ from team.errors import UserError
 
 app = typer.Typer(
     help="A team of agents that makes a CUDA, Triton or C++ kernel faster and proves it.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -27,18 +26,33 @@ AgentsOption = Annotated[
 ExperimentsOption = Annotated[int | None, typer.Option("--experiments", min=1, help="budget: experiments of the team")]
 MinutesOption = Annotated[float | None, typer.Option("--minutes", help="budget: wall clock (minutes)")]
 _PIPE_WIDTH = 180
+# UsageError of click, or of the copy of click that newer releases of typer carry.
+_WrongUsage = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 
 def main() -> None:
-    """Entry point: a ``UserError`` is one sentence and exit status 2, never a traceback."""
+    """Entry point: whatever the user can mend is one sentence and exit status 2, never a box or a traceback."""
     try:
-        app()
+        status = app(args=sys.argv[1:] or ["--help"], prog_name="kernelteam", standalone_mode=False)
+    except _WrongUsage as error:
+        command = error.ctx.command_path if error.ctx else "kernelteam"
+        print(f"kernelteam: {_sentence(error.format_message())} See: {command} --help", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    except typer.Abort:
+        print("kernelteam: nothing was started", file=sys.stderr)  # noqa: T201
+        raise SystemExit(130) from None
     except UserError as error:
         print(f"kernelteam: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("kernelteam: ended at once; go on with: kernelteam resume", file=sys.stderr)  # noqa: T201
         raise SystemExit(130) from None
+    raise SystemExit(status)
+
+
+def _sentence(text: str) -> str:
+    said = " ".join(text.split())
+    return said if said.endswith((".", "?", "!")) else f"{said}."
 
 
 @app.command()
@@ -84,24 +98,48 @@ def demo(
 
 @app.command()
 def resume(campaign: RunArgument = None, address: Annotated[str | None, typer.Option("--address")] = None) -> None:
-    """Go on with a campaign that was stopped or killed."""
+    """Go on with a campaign that was paused, stopped or killed."""
+    from team.runs import find_run
+
+    found = find_run(campaign)
+    if found.is_driven():
+        from team.steering import unpause
+
+        typer.echo(unpause(found))
+        return
     from team.guardian import guard
 
     guard()
     from team.console import go
-    from team.runs import find_run
 
-    _leave(go(find_run(campaign), address, resume=True))
+    _leave(go(found, address, resume=True))
 
 
 @app.command()
 def stop(campaign: RunArgument = None) -> None:
     """Ask a running campaign to finish what runs and end."""
+    from team import steering
     from team.runs import find_run
 
-    found = find_run(campaign)
-    found.ask_to_stop("stopped from the command line")
-    typer.echo(f"Campaign {found.name} is asked to stop; see it drain with: kernelteam status")
+    typer.echo(steering.stop(find_run(campaign)))
+
+
+@app.command()
+def pause(campaign: RunArgument = None) -> None:
+    """Ask a running campaign to finish what runs and wait; it goes on with: kernelteam resume."""
+    from team import steering
+    from team.runs import find_run
+
+    typer.echo(steering.pause(find_run(campaign)))
+
+
+@app.command(name="wrap-up")
+def wrap_up(campaign: RunArgument = None) -> None:
+    """Ask a campaign to finish what runs, end, and submit its result."""
+    from team import steering
+    from team.runs import find_run
+
+    typer.echo(steering.wrap_up(find_run(campaign)))
 
 
 @app.command()

@@ -14,10 +14,12 @@ from rich.console import Console
 
 from protocol.messages import Estimate
 from protocol.state import CampaignState
+from protocol.steering import Request
 from team.launch import Scope, conduct, prepare, state_of
 from team.report.html import write_report
 from team.report.live import Tail, follow
 from team.runs import Run
+from team.submission import submit_run
 
 out = Console(highlight=False, soft_wrap=True)
 
@@ -61,6 +63,8 @@ def go(run: Run, address: str | None, resume: bool) -> int:
 
     state = conduct(run, address, resume, watch)
     sum_up(run, state)
+    if state.wrap_up and state.finished and state.main != state.started.commit:
+        out.print(submit_run(run, None, ""))
     return 130 if stopped.is_set() else 0
 
 
@@ -81,7 +85,7 @@ def _interruptible(run: Run, asked: threading.Event) -> Iterator[None]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        run.ask_to_stop("stopped by the user")
+        run.inbox.leave(Request(kind="stop", why="stopped by the user"))
         out.print("Stopping: what runs is finished and landed. Press Ctrl-C again to end at once.")
 
     before = signal.signal(signal.SIGINT, on_interrupt)

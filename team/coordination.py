@@ -6,7 +6,7 @@ same code. Every method that an agent calls may be called twice with the same ar
 
 from collections.abc import Callable
 
-from protocol import duties, rounds
+from protocol import duties, rounds, steering
 from protocol import events as ev
 from protocol.admission import refusal
 from protocol.ledger import Ledger
@@ -209,6 +209,11 @@ class Coordination:
         """Drain: no new experiment is started."""
         if not self.state.stop:
             self.record("", ev.StopRequested(why=why))
+        self.advance()
+
+    def steer(self, request: steering.Request) -> None:
+        """Take in what a person asked for; the same request twice changes nothing."""
+        self.record("", *steering.answer(self.state, request))
         self.advance()
 
     def advance(self) -> None:

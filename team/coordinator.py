@@ -16,6 +16,7 @@ from protocol.briefing import briefing_of
 from protocol.events import LandingRefused, body_from
 from protocol.ledger import Ledger
 from protocol.messages import DeviceInfo, Plan
+from protocol.steering import outlives
 from team.coordination import Coordination
 from team.landing import LandingDesk, pending
 from team.runs import Run, log_to
@@ -53,9 +54,10 @@ class Coordinator:
         return os.getpid()
 
     async def resume(self) -> None:
-        """Go on after a stop or a crash of the whole campaign. Requests to stop the old one are void."""
-        for path, _ in self._run.requests():
-            path.unlink(missing_ok=True)
+        """Go on after a stop or a crash of the whole campaign. Requests to stop or pause the old one are void."""
+        for path, request in self._run.inbox.waiting():
+            if not outlives(request):
+                path.unlink(missing_ok=True)
         self._coordination.resume()
 
     async def join(self, agent: str, incarnation: str, device: dict[str, Any], pid: int) -> None:
@@ -106,8 +108,8 @@ class Coordinator:
         self._coordination.request_stop(why)
 
     def _take_requests(self) -> None:
-        for path, why in self._run.requests():
-            self._coordination.request_stop(why)
+        for path, request in self._run.inbox.waiting():
+            self._coordination.steer(request)
             path.unlink(missing_ok=True)
 
     async def _tend(self) -> None:

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from team.errors import UserError
+from team.inbox import Inbox
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Run:
         return self.folder / "trusted"
 
     @property
-    def inbox(self) -> Path:
-        """Requests to the coordinator, one file each."""
-        return self.folder / "inbox"
+    def inbox(self) -> Inbox:
+        """Requests to the coordinator."""
+        return Inbox(self.folder / "inbox")
 
     def log(self, name: str) -> Path:
         """A log file of one member."""
@@ -59,18 +60,16 @@ class Run:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def ask_to_stop(self, why: str) -> None:
-        """Leave a request that the coordinator finds, now or when it lives again."""
-        self.inbox.mkdir(exist_ok=True)
-        fresh = self.inbox / f".{secrets.token_hex(8)}"
-        fresh.write_text(why)
-        fresh.rename(self.inbox / f"stop-{secrets.token_hex(8)}")
-
-    def requests(self) -> Iterator[tuple[Path, str]]:
-        """Stop requests that nobody has taken in yet."""
-        if self.inbox.is_dir():
-            for path in sorted(self.inbox.glob("stop-*")):
-                yield path, path.read_text()
+    def is_driven(self) -> bool:
+        """Whether a ``run`` or ``resume`` of this campaign lives."""
+        try:
+            with (self.folder / "driver.lock").open() as handle:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            pass
+        return False
 
     @contextmanager
     def owned(self) -> Iterator[None]:

@@ -190,6 +190,18 @@ def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequeste
     return _note("stopping", "bold yellow", body.why)
 
 
+def _paused(state: CampaignState, event: ev.Event, body: ev.Paused) -> list[Segment]:
+    return _note("paused", "bold yellow", f"{body.why}; what runs is finished")
+
+
+def _pause_ended(state: CampaignState, event: ev.Event, body: ev.PauseEnded) -> list[Segment]:
+    return _note("goes on", "bold", body.why)
+
+
+def _wrap_up_requested(state: CampaignState, event: ev.Event, body: ev.WrapUpRequested) -> list[Segment]:
+    return _note("wrap-up", "bold yellow", f"{body.why}; what runs is finished, and then main is submitted")
+
+
 def _resumed(state: CampaignState, event: ev.Event, body: ev.Resumed) -> list[Segment]:
     return _note(
         "resumed", "bold", f"in flight and lost: {', '.join(body.lost)}" if body.lost else "nothing was in flight"
@@ -221,6 +233,9 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.MainMeasured: _main_measured,
     ev.RoundEnded: _round_ended,
     ev.StopRequested: _stop_requested,
+    ev.Paused: _paused,
+    ev.PauseEnded: _pause_ended,
+    ev.WrapUpRequested: _wrap_up_requested,
     ev.Resumed: _resumed,
     ev.Finished: _finished,
     ev.Submitted: _submitted,

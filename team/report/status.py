@@ -28,7 +28,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
     Keys, all always there; a value that is not known yet is None, "" or empty:
 
     - ``campaign``, ``task``, ``operator``, ``repository``: text; ``baseline``, ``main``: commits
-    - ``state``: starting, running, stopping, finished or dead; ``why``: one sentence for it
+    - ``state``: starting, running, paused, stopping, wrapping up, finished or dead; ``why``: one sentence for it
     - ``coordinator_pid``: int or None; ``started``: seconds since 1970; ``elapsed_s``: seconds, without idle time
     - ``budget``: ``experiments``, ``minutes``, ``dollars``, each ``{used, limit, left}`` (limit and left may be None)
     - ``speedup``: ``{speedup, low, high, gain, how, device, text}`` of main over the baseline, as plain ratios
@@ -80,6 +80,10 @@ def _standing(state: CampaignState, pid: int | None) -> tuple[str, str]:
         return "dead", "its coordinator does not live; go on with: kernelteam resume"
     if state.stop:
         return "stopping", state.stop
+    if state.wrap_up:
+        return "wrapping up", f"{state.wrap_up}; what runs is finished, and then main is submitted"
+    if state.paused:
+        return "paused", f"{state.paused}; go on with: kernelteam resume"
     return ("running", "") if state.baselines else ("starting", "no baseline yet")
 
 
@@ -87,8 +91,8 @@ def elapsed_of(state: CampaignState, pid: int | None, now: float) -> float:
     """Seconds that the campaign has run, idle time between stop and resume left out."""
     if not state.first_time:
         return 0.0
-    runs = pid is not None and not state.finished
-    return max(0.0, (now if runs else state.last_time) - state.first_time - state.idle_time)
+    until = now if pid is not None and not state.finished else state.last_time
+    return max(0.0, until - state.first_time - state.idle_time - state.paused_for(until))
 
 
 def _budget(state: CampaignState, elapsed_s: float) -> Status:

@@ -10,7 +10,14 @@ from team.report.lines import verdict_style
 from team.report.status import Status
 
 _DUTY_WIDTH = 36
-_STATE_STYLE = {"running": "bold green", "finished": "bold", "stopping": "bold yellow", "dead": "bold red"}
+_STATE_STYLE = {
+    "running": "bold green",
+    "paused": "bold yellow",
+    "stopping": "bold yellow",
+    "wrapping up": "bold yellow",
+    "finished": "bold",
+    "dead": "bold red",
+}
 
 
 def render_status(status: Status) -> RenderableType:

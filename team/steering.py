@@ -1,0 +1,49 @@
+"""A person's word to a campaign: stop, pause, go on, wrap up. Each leaves a request and says what comes of it."""
+
+from protocol.steering import Request
+from team.errors import UserError
+from team.launch import state_of
+from team.runs import Run
+
+_BY_HAND = "from the command line"
+
+
+def stop(run: Run) -> str:
+    """Drain and end."""
+    _require_driven(run, "stop")
+    run.inbox.leave(Request(kind="stop", why=f"stopped {_BY_HAND}"))
+    return f"Campaign {run.name} is asked to stop; see it drain with: kernelteam status"
+
+
+def pause(run: Run) -> str:
+    """Hand out no duty until ``unpause``."""
+    _require_driven(run, "pause")
+    run.inbox.leave(Request(kind="pause", why=f"paused {_BY_HAND}"))
+    return f"Campaign {run.name} is asked to pause: what runs is finished first. Go on with: kernelteam resume"
+
+
+def unpause(run: Run) -> str:
+    """Let a paused campaign that runs go on; ``UserError`` when it is not paused."""
+    waiting = [request.kind for _, request in run.inbox.waiting()]
+    if not state_of(run).paused and "pause" not in waiting:
+        raise UserError(f"Campaign {run.name} is running and not paused.", "See it with: kernelteam status")
+    run.inbox.leave(Request(kind="resume", why=f"resumed {_BY_HAND}"))
+    return f"Campaign {run.name} is asked to go on; see it with: kernelteam status"
+
+
+def wrap_up(run: Run) -> str:
+    """Drain, and submit what is on main then. A campaign that does not run does so when it is resumed."""
+    if over := state_of(run).finished:
+        raise UserError(f"Campaign {run.name} has ended: {over}.", f"Submit its result: kernelteam submit {run.name}")
+    run.inbox.leave(Request(kind="wrap-up", why=f"wrapped up {_BY_HAND}"))
+    if run.is_driven():
+        return f"Campaign {run.name} is asked to wrap up; see it with: kernelteam status"
+    return f"Campaign {run.name} does not run; it is wrapped up by: kernelteam resume {run.name}"
+
+
+def _require_driven(run: Run, what: str) -> None:
+    if run.is_driven():
+        return
+    over = state_of(run).finished
+    why = f"has ended: {over}" if over else "does not run"
+    raise UserError(f"Campaign {run.name} {why}, so there is nothing to {what}.", "Go on with it: kernelteam resume")

@@ -1,0 +1,109 @@
+"""What a person may ask while a campaign runs: pause, go on, stop, wrap up; each once, and none of it lost."""
+
+import pytest
+from story import A, B, Story, started
+
+from protocol import events as ev
+from protocol.duties import ending, finished
+from protocol.messages import Experiment, Rest, Stop, Verdict, VerifyLanding
+from protocol.policy import Policy
+from protocol.steering import Request, answer, outlives
+
+
+def ask(story: Story, kind: str) -> int:
+    """Take in a request as the coordinator does; how many events it made."""
+    bodies = answer(story.state, Request.model_validate({"kind": kind, "why": f"{kind} by hand"}))
+    story.say("", *bodies)
+    return len(bodies)
+
+
+def test_a_pause_gives_rest_to_everybody_and_ends() -> None:
+    story = started()
+    ask(story, "pause")
+    for name in (A, B):
+        duty = story.duty(name)
+        assert isinstance(duty, Rest)
+        assert "pause by hand" in duty.why
+    ask(story, "resume")
+    assert isinstance(story.duty(A), Experiment)
+
+
+def test_a_pause_waits_before_the_baseline_and_for_landings_too() -> None:
+    story = Story().join()
+    ask(story, "pause")
+    assert isinstance(story.duty(A), Rest)
+    ask(story, "resume")
+    story.baselines()
+    story.prepare(story.experiment(A, Verdict.KEEP, 0.03))
+    ask(story, "pause")
+    assert isinstance(story.duty(B), Rest)
+    ask(story, "resume")
+    assert isinstance(story.duty(B), VerifyLanding)
+
+
+@pytest.mark.parametrize(("kind", "why"), [("stop", "stop by hand"), ("wrap-up", "wrap-up by hand")])
+def test_an_end_drains_and_ends_a_pause(kind: str, why: str) -> None:
+    story = started()
+    running = story.ask(A, Experiment)
+    ask(story, "pause")
+    ask(story, kind)
+    assert ending(story.state, story.now) == why
+    assert story.duty(B) != Stop(why=why)  # A still runs
+    assert finished(story.state, story.now) == ""
+    story.say(A, ev.NothingProposed(experiment=running.id, why="no idea"))
+    assert story.duty(B) == Stop(why=why)
+    assert finished(story.state, story.now) == why
+
+
+@pytest.mark.parametrize("kind", ["stop", "pause", "wrap-up"])
+def test_the_same_request_again_changes_nothing(kind: str) -> None:
+    story = started()
+    assert ask(story, kind) == 1
+    assert ask(story, kind) == 0
+
+
+def test_going_on_without_a_pause_changes_nothing() -> None:
+    story = started()
+    assert ask(story, "resume") == 0
+    ask(story, "pause")
+    assert ask(story, "resume") == 1
+    assert ask(story, "resume") == 0
+    assert ask(story, "pause") == 1
+
+
+def test_a_pause_costs_no_time() -> None:
+    story = started(Policy(max_minutes=1.0))
+    ask(story, "pause")
+    story.now += 600.0
+    assert ending(story.state, story.now) == ""
+    ask(story, "resume")
+    assert ending(story.state, story.now) == ""
+    story.now += 60.0
+    assert "minutes" in ending(story.state, story.now)
+
+
+def test_a_pause_that_outlived_its_campaign_ends_with_its_resumption() -> None:
+    story = started(Policy(max_minutes=1.0))
+    ask(story, "pause")
+    story.now += 600.0
+    story.say(A, ev.AgentLost(why="killed"))
+    story.now += 600.0
+    story.say("", ev.Resumed())
+    assert not story.state.paused
+    assert ending(story.state, story.now) == ""
+    story.join()
+    assert isinstance(story.duty(A), Experiment)
+
+
+def test_a_wrap_up_stands_until_it_is_carried_out() -> None:
+    story = started()
+    ask(story, "wrap-up")
+    story.say("", ev.Resumed())
+    assert ending(story.state, story.now) == "wrap-up by hand"
+    story.say("", ev.Finished(why="wrap-up by hand"), ev.Resumed())
+    assert ending(story.state, story.now) == ""
+
+
+def test_only_a_wrap_up_that_nobody_took_in_outlives_a_dead_campaign() -> None:
+    kinds = ("stop", "pause", "resume", "wrap-up")
+    assert [kind for kind in kinds if outlives(Request.model_validate({"kind": kind, "why": "x"}))] == ["wrap-up"]
