@@ -51,6 +51,9 @@ class Policy(BaseModel):
     clock_disagreement: float = Field(
         default=0.05, gt=0.0, description="runner's clock against the judge's wall clock; more is TAMPERED"
     )
+    alarm_restarts: int = Field(
+        default=4, ge=2, description="fresh restarts on which an alarm of the clocks must be raised again to accuse"
+    )
     floor_margin: float = Field(
         default=0.9, gt=0.0, le=1.0, description="times under this share of the roofline floor are TAMPERED"
     )

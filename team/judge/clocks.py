@@ -3,14 +3,18 @@
 The runner's clock is precise but only a claim. The judge's wall clock and the CPU time that the kernel charged to all
 threads of the runner cannot be forged from inside it. Both carry the cost of one exchange, which depends on the machine
 and its load; exchanges that launch nothing, and the base's own samples taken in turn, are the control. What a candidate
-claims too little shows as excess over that. A process that other programs keep from its core claims more than it burns:
-such samples say nothing about honesty. They are repeated while that is affordable, and then count by their CPU time.
+claims too little shows as excess over that.
+
+A busy machine makes honest samples look odd, one at a time: a process that other programs keep from its core claims
+more than it burns, and interrupts that the kernel charges to it burn up to a millisecond that it does not claim. Such
+samples are repeated while that is affordable, so a rare lie gains nothing either; what is judged is the rest of them,
+against the rest of the base's. And an alarm accuses nobody until fresh samples confirm it (``judge.alarm``).
 """
 
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 from protocol.policy import Policy
 from team.judge.runner.process import Sample
@@ -18,8 +22,11 @@ from team.judge.runner.process import Sample
 PREEMPTED = 0.02  # share of a claimed time without CPU time that marks a sample as disturbed
 ALARM = 6.0  # standard errors beyond the permitted disagreement: honest kernels must never raise an alarm
 SCATTER_NS = 25_000.0  # least scatter of one exchange's cost: a wake-up and a context switch or two
+OUTLIER_NS = 200_000.0  # CPU time beyond claim and cost (besides the permitted share) that marks a sample as disturbed
+OUTLIERS = 0.125  # share of each side's samples, the most excessive ones, that an alarm does not rest on
 MIN_SAMPLES = 8  # samples of one side before its excess is judged
 _NORMAL_MAD = 1.4826  # standard deviation of a normal in units of its median absolute deviation
+_QUARTILE = 1.3626  # standard error of a normal sample's quartile, in units of sd / sqrt(n)
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,11 @@ class ClockAudit:
         reading = self._reading(workload, sample)
         self._readings.append(reading)
         return self._cores > 1 or reading.calm
+
+    def outlies(self, sample: Sample, cost: float, share: float) -> bool:
+        """Whether a sample burnt more CPU time than claim, ``cost`` and a ``share`` of the claim can explain."""
+        reading = self._reading("", sample)
+        return reading.cpu - cost > share * reading.claimed + OUTLIER_NS
 
     def _reading(self, workload: str, sample: Sample) -> _Reading:
         wall = sample.wall_ns - sample.claimed_ns
@@ -122,11 +134,12 @@ def _distances(values: list[float]) -> list[float]:
 def _overspent(
     idle: list[_Reading], ours: list[_Reading], theirs: list[_Reading], scatter: float, policy: Policy
 ) -> str:
-    """CPU time is never charged for somebody else's work, so means are compared: even a rare lie counts."""
+    """CPU time beyond the claims, summed over all but the most excessive samples, less what the base's came to."""
     calm = [reading.cpu for reading in ours if reading.calm]
     honest = max((statistics.median(values) for values in (calm, [one.cpu for one in idle]) if values), default=0.0)
     claimed = sum(reading.claimed for reading in theirs)
-    excess = sum(max(reading.cpu - honest, -scatter) for reading in theirs)
+    control = max(0.0, _excess(ours, honest, scatter)) * len(theirs) / len(ours)
+    excess = _excess(theirs, honest, scatter) - control
     if excess <= policy.clock_disagreement * claimed + ALARM * scatter * sqrt(2.0 * len(theirs)):
         return ""
     return (
@@ -135,21 +148,22 @@ def _overspent(
     )
 
 
+def _excess(readings: list[_Reading], honest: float, scatter: float) -> float:
+    sizes = sorted(max(reading.cpu - honest, -scatter) for reading in readings)
+    return sum(sizes[: len(sizes) - ceil(OUTLIERS * len(sizes))])
+
+
 def _overslept(ours: list[_Reading], theirs: list[_Reading], scatter: float, policy: Policy) -> str:
-    """Disturbances stretch wall time, never shorten it: lower quartiles of quiet samples are compared."""
-    ours, theirs = ([reading for reading in side if reading.quiet] for side in (ours, theirs))
-    if min(len(ours), len(theirs)) < MIN_SAMPLES:
+    """Wall time beyond the claims in three quarters of the quiet turns, as both sides saw them one after the other."""
+    turns = [(base, candidate) for base, candidate in zip(ours, theirs, strict=False) if base.quiet and candidate.quiet]
+    if len(turns) < MIN_SAMPLES:
         return ""
-    typical = statistics.median(reading.claimed for reading in theirs)
-    excess = _lower_quartile(theirs) - _lower_quartile(ours)
-    error = 1.3626 * scatter * sqrt(1.0 / len(ours) + 1.0 / len(theirs))  # of a difference of two normal quartiles
+    typical = statistics.median(candidate.claimed for _, candidate in turns)
+    excess = statistics.quantiles((candidate.wall - base.wall for base, candidate in turns), n=4)[0]
+    error = _QUARTILE * scatter * sqrt(2.0 / len(turns))
     if excess <= policy.clock_disagreement * typical + ALARM * error:
         return ""
     return f"a sample claims {typical / 1e3:.1f} us, but the judge's clock saw {(typical + excess) / 1e3:.1f} us"
-
-
-def _lower_quartile(readings: list[_Reading]) -> float:
-    return statistics.quantiles((reading.wall for reading in readings), n=4)[0]
 
 
 def below_floor(model: dict[str, float], peaks: dict[str, float], dtype: str, margin: float, ns: float) -> str:

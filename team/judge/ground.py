@@ -41,6 +41,10 @@ class TimingLoop(Protocol):
         """The workload and the clause on which the candidate's clock cannot be believed; empty when it can."""
         ...
 
+    def acquit(self) -> None:
+        """Forget what was held against the candidate; the next restarts are audited on their own."""
+        ...
+
 
 class Ground(Protocol):
     """One device's way of judging."""

@@ -15,6 +15,7 @@ from protocol.policy import Policy
 from protocol.sequential import calibrate, decide
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
+from team.judge.alarm import refuse_unbelievable
 from team.judge.bench import quiet_torch
 from team.judge.check import Checker, Record
 from team.judge.evidence import Evidence
@@ -164,10 +165,8 @@ class Judge:
         """One restart into the evidence; raises TAMPERED when the candidate's clock cannot be believed."""
         self._still_wanted()
         restart = contest.restart(pairs)
+        refuse_unbelievable(contest, self._still_wanted)
         evidence.note(contest.tally)
-        workload, clause = contest.complaint()
-        if clause:
-            raise Failed("candidate", Outcome.TAMPERED, clause, workload)
         evidence.restarts.append(restart)
 
     def _until_decided(self, contest: TimingLoop, evidence: Evidence, noise: Noise | None) -> None:

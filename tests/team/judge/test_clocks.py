@@ -12,15 +12,24 @@ MS = 1_000_000
 
 
 def audit(
-    dice: random.Random, lie: float = 0.0, sleep: int = 0, preempted: float = 0.0, samples: int = 16
+    dice: random.Random,
+    lie: float = 0.0,
+    sleep: int = 0,
+    preempted: float = 0.0,
+    samples: int = 16,
+    bursts: tuple[int, ...] = (),
 ) -> ClockAudit:
-    """Samples of 1 ms that claim ``1 - lie`` of their time, with exchanges of 100 us, give or take."""
+    """Samples of 1 ms that claim ``1 - lie`` of their time, with exchanges of 100 us, give or take.
+
+    Into the samples whose numbers are in ``bursts`` fell 0.8 ms of interrupts, before they started their clock.
+    """
     result = ClockAudit(cores=1)
     for _ in range(4):
         cost = int(dice.gauss(100_000, 15_000))
         result.add_idle(Sample(500, cost, cost))
-    for _ in range(samples):
-        cost, away = int(dice.gauss(110_000, 15_000)), 4 * MS if dice.random() < preempted else 0
+    for number in range(samples):
+        burst = 800_000 if number in bursts else 0
+        cost, away = burst + int(dice.gauss(110_000, 15_000)), 4 * MS if dice.random() < preempted else 0
         claimed = int(MS * (1.0 - lie)) + away
         result.add("w", Sample(claimed, MS + away + cost + sleep, MS + cost))
     return result
@@ -32,6 +41,20 @@ def test_honest_claims_raise_no_alarm(seed: int) -> None:
     assert complaint(audit(dice), audit(dice), ["w"], Policy()) == ("", "")
     assert complaint(audit(dice, preempted=0.5), audit(dice), ["w"], Policy()) == ("", "")
     assert complaint(audit(dice), audit(dice, preempted=0.5), ["w"], Policy()) == ("", "")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bursts_of_interrupts_raise_no_alarm(seed: int) -> None:
+    dice = random.Random(seed)
+    assert complaint(audit(dice), audit(dice, samples=8, bursts=(3,)), ["w"], Policy()) == ("", "")
+    assert complaint(audit(dice), audit(dice, bursts=(2, 9)), ["w"], Policy()) == ("", "")
+
+
+def test_a_sample_with_a_burst_is_repeated() -> None:
+    one = audit(random.Random(1))
+    share = Policy().clock_disagreement
+    assert one.outlies(Sample(MS, 2 * MS, int(1.9 * MS)), one.cost(), share)
+    assert not one.outlies(Sample(MS, 2 * MS, int(1.2 * MS)), one.cost(), share)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -11,6 +11,7 @@ import pytest
 from protocol.messages import DeviceInfo, Outcome
 from protocol.policy import Policy
 from team.devices.telemetry import Reading
+from team.judge.alarm import refuse_unbelievable
 from team.judge.arena import Arena
 from team.judge.build import Builder, Recipe, kernel_flags
 from team.judge.check import Checker
@@ -175,9 +176,17 @@ def test_faster_than_the_roofs_is_tampering(ring: Ring, monkeypatch: pytest.Monk
     contest = ring.contest(TWICE, TWICE)
     monkeypatch.setattr(contest.task, "floor", lambda workload: {"bytes_min": 1e9})
     monkeypatch.setattr(ring.card, "peaks", {"copy_bytes_per_s": 1e9})
+    contest.restart(2)
     with pytest.raises(Failed, match="roofline") as failed:
-        contest.restart(2)
+        refuse_unbelievable(contest, lambda: None)
     assert failed.value.outcome is Outcome.TAMPERED
+
+
+def test_what_looked_impossible_once_is_forgotten(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    contest.suspicion = "long", "a clause"
+    refuse_unbelievable(contest, lambda: None)
+    assert contest.complaint() == ("", "")
 
 
 def test_the_law_of_samples_is_the_policys(ring: Ring) -> None:
