@@ -1,13 +1,13 @@
 """From raw pairs, as the judge reports them, to one log ratio per restart. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 import numpy as np
 
 from protocol.messages import Restart
-from protocol.two_level import Array, order_effect, pair_location, pair_variance, without_order
+from protocol.two_level import Array, about_mean, order_effect, pair_location, pair_variance, without_order
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,48 @@ def pairs_of(restarts: Sequence[Restart], weights: Mapping[str, float]) -> int:
     return min(sum(len(restart.pairs.get(name, ())) for restart in restarts) for name in weights)
 
 
-def of_workload(restarts: Sequence[Restart], workload: str) -> Samples:
-    """One workload's values. The order effect is estimated over all restarts together and taken out first."""
+def of_workloads(restarts: Sequence[Restart], workloads: Iterable[str]) -> dict[str, Samples]:
+    """Each workload's values. Its order effect is estimated over all restarts together and taken out first.
+
+    Workloads with the same numbers of pairs, which is most of the time all of them, are computed at once.
+    """
     if not restarts:
         raise ValueError("no restarts to estimate from")
-    if not all(restart.pairs.get(workload) for restart in restarts):
-        raise ValueError(f"a restart holds no pairs of workload {workload!r}")
-    pairs = [pair for restart in restarts for pair in restart.pairs[workload]]
-    ratios = np.array([log(pair.base_ns / pair.candidate_ns) for pair in pairs])
-    first = np.array([pair.candidate_first for pair in pairs], dtype=np.bool_)
-    ends = np.cumsum([len(restart.pairs[workload]) for restart in restarts])[:-1]
-    groups = np.split(without_order(ratios, first, order_effect(ratios, first)), ends)
-    values = np.array([float(pair_location(group)) for group in groups])
-    residuals = np.concatenate([group - group.mean() for group in groups])
-    mean_pairs = len(pairs) / len(restarts)
-    return Samples(values, mean_pairs, pair_variance(residuals, mean_pairs))
+    asked = tuple(workloads)
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in asked:
+        counts = tuple(len(restart.pairs.get(name, ())) for restart in restarts)
+        if not all(counts):
+            raise ValueError(f"a restart holds no pairs of workload {name!r}")
+        alike.setdefault(counts, []).append(name)
+    found = {name: part for counts, names in alike.items() for name, part in _of_alike(restarts, names, counts)}
+    return {name: found[name] for name in asked}
+
+
+def _of_alike(
+    restarts: Sequence[Restart], names: Sequence[str], counts: tuple[int, ...]
+) -> Iterator[tuple[str, Samples]]:
+    """Samples of workloads that have ``counts`` pairs in the restarts; arrays are (workload, restart, pair)."""
+    pairs = [[pair for restart in restarts for pair in restart.pairs[name]] for name in names]
+    ratios = np.array([[log(pair.base_ns / pair.candidate_ns) for pair in row] for row in pairs])
+    first = np.array([[pair.candidate_first for pair in row] for row in pairs], dtype=np.bool_)
+    flat = without_order(ratios, first, order_effect(ratios, first)[:, None])
+    groups = _grouped(flat, counts)
+    values = np.concatenate([pair_location(group) for group in groups], axis=1)
+    residuals = np.concatenate([about_mean(group).reshape(len(names), -1) for group in groups], axis=1)
+    mean_pairs = sum(counts) / len(counts)
+    of_pair = pair_variance(residuals, mean_pairs)
+    for row, name in enumerate(names):
+        yield name, Samples(values[row], mean_pairs, of_pair[row])
+
+
+def _grouped(flat: Array, counts: tuple[int, ...]) -> list[Array]:
+    """(workload, pair of any restart) as arrays of (workload, restart, pair): one when all restarts are alike."""
+    rows = len(flat)
+    if len(set(counts)) == 1:
+        return [flat.reshape(rows, len(counts), counts[0])]
+    parts = np.split(flat, np.cumsum(counts)[:-1], axis=1)
+    return [part.reshape(rows, 1, -1) for part in parts]
 
 
 def weighted(parts: Mapping[str, Samples], weights: Mapping[str, float]) -> Samples:

@@ -27,6 +27,7 @@ rows). Without striking the best restarts, trimming keeps 2.7 % on gated launche
 Huber's estimate 2.4 and 4.1 %. Order statistics of restarts are as safe but need 64 pairs for any gain.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,8 +38,9 @@ import numpy as np
 
 from protocol.messages import Decision, Estimate, Noise, Restart
 from protocol.policy import Policy
-from protocol.samples import Samples, normalised, of_workload, pairs_of, weighted
+from protocol.samples import normalised, of_workloads, pairs_of, weighted
 from protocol.two_level import (
+    Array,
     Location,
     moderated_location,
     noise_floor,
@@ -92,7 +94,7 @@ def calibrate(restarts: Sequence[Restart], weights: Mapping[str, float], policy:
     """Noise of a device and task from an A/A run of at least four restarts."""
     if len(restarts) < 4:
         raise ValueError(f"calibration needs at least 4 restarts, got {len(restarts)}")
-    seen = weighted({name: of_workload(restarts, name) for name in weights}, weights)
+    seen = weighted(of_workloads(restarts, weights), weights)
     found = scatter(seen.values, seen.of_pair, seen.pairs)
     planned = policy.looks[-1] // policy.pairs_per_restart
     return Noise(
@@ -174,26 +176,35 @@ class _Evidence:
 def _weigh(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noise | None, policy: Policy) -> _Evidence:
     """Evidence of these restarts. A workload alone scatters more than the weighted mean of all: its calibrated sd is
     that of the mean over ``sqrt(sum of squared weights)``, as for independent equals; its own scatter adds the rest."""
-    parts = {name: of_workload(restarts, name) for name in weights}
+    parts = of_workloads(restarts, weights)
     alone = 1.0 / sum(share**2 for share in normalised(weights).values())
     whole = weighted(parts, weights)
     left = without_best(whole.values, policy.struck_restarts)
+    everything = np.stack([whole.values, *(part.values for part in parts.values())])
+    pairs = [whole.pairs, *(part.pairs for part in parts.values())]
+    located = _locate(everything, pairs, [1.0, *(alone for _ in parts)], noise, policy)
     return _Evidence(
-        location=_locate(whole, noise, policy, 1.0),
-        struck=_locate(Samples(left, whole.pairs, whole.of_pair), noise, policy, 1.0) if len(left) else None,
-        workloads={name: _locate(part, noise, policy, alone) for name, part in parts.items()},
+        location=located[0],
+        struck=_locate(left[None], [whole.pairs], [1.0], noise, policy)[0] if len(left) else None,
+        workloads=dict(zip(parts, located[1:], strict=True)),
         pairs=pairs_of(restarts, weights),
         restarts=len(restarts),
     )
 
 
-def _locate(samples: Samples, noise: Noise | None, policy: Policy, scale: float) -> Location:
-    """Location with calibrated variance times ``scale``; without calibration, on what these samples show alone."""
+def _locate(
+    values: Array, pairs: Sequence[float], scales: Sequence[float], noise: Noise | None, policy: Policy
+) -> list[Location]:
+    """One location per row, with calibrated variance times its scale; without calibration, on what the row shows."""
     if noise is not None:
-        of_one = noise.restart_sd**2 + float(pair_share(np.asarray(noise.pair_sd**2), samples.pairs))
-        return moderated_location(samples.values, scale * of_one, noise.restart_df)
-    measured = trimmed_location(samples.values)
-    return measured if measured.df else moderated_location(samples.values, policy.uncalibrated_sd**2, 1)
+        of_pair = np.asarray(noise.pair_sd**2)
+        of_one = [s * (noise.restart_sd**2 + float(pair_share(of_pair, n))) for s, n in zip(scales, pairs, strict=True)]
+        found = moderated_location(values, np.array(of_one), noise.restart_df)
+    else:
+        found = trimmed_location(values)
+        if not found.df:
+            found = moderated_location(values, policy.uncalibrated_sd**2, 1)
+    return [Location(*row, found.df) for row in zip(found.centre, found.variance, strict=True)]
 
 
 # ---------------------------------------------------------------- the test
@@ -204,9 +215,11 @@ def _last_look(
 ) -> tuple[int, Sequence[Restart]]:
     """Index of the last look reached and the restarts that complete it; -1 and all restarts before the first look."""
     look, seen = -1, restarts
-    for count in range(1, len(restarts) + 1):
-        pairs = pairs_of(restarts[:count], weights)
-        reached = sum(pairs >= needed for needed in policy.looks) - 1
+    pairs = dict.fromkeys(weights, 0)
+    for count, restart in enumerate(restarts, start=1):
+        for name in pairs:
+            pairs[name] += len(restart.pairs.get(name, ()))
+        reached = bisect_right(policy.looks, min(pairs.values())) - 1
         if reached > look:
             look, seen = reached, restarts[:count]
     return look, seen
