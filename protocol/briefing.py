@@ -24,6 +24,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         closed_categories=closed_categories(state.policy, agent.streaks),
         abandoned=tuple(state.abandoned),
         search=agent.search,
+        advice=started.advice,
         history=tuple(_past(state, e) for e in state.judged if e.verdict is not Verdict.LOST),
         profile=agent.profile,
         refused=_refused(state, agent_name),

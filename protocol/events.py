@@ -8,7 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
+from protocol.hardware import Hardware
 from protocol.messages import (
+    Advice,
     Decision,
     DeviceInfo,
     Duty,
@@ -61,6 +63,9 @@ class CampaignStarted(Body):
     policy: Policy
     members: tuple[Member, ...]
     seed: int
+    hardware: Hardware | None = None
+    advice: tuple[Advice, ...] = Field(default=(), description="what earlier campaigns taught, as it was at the start")
+    advice_note: str = Field(default="", description="where the advice comes from, or why there is none")
 
 
 class AgentJoined(Body):

@@ -363,6 +363,18 @@ class PastExperiment(Message):
     )
 
 
+class Advice(Message):
+    """What earlier campaigns on the same operator say of a technique (see ``protocol.memory``). Advice, not law."""
+
+    technique: str
+    category: str
+    word: Literal["prefer", "caution"]
+    positives: int = Field(ge=0, description="measurements that speak for it")
+    negatives: int = Field(ge=0, description="measurements that speak against it")
+    gain: float = Field(default=0.0, description="largest log gain that was measured")
+    campaigns: tuple[str, ...] = ()
+
+
 class Briefing(Message):
     """Everything a mind gets for one proposal, built from the ledger and never from memory."""
 
@@ -382,6 +394,7 @@ class Briefing(Message):
     closed_categories: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = Field(default=(), description="techniques that the team abandoned after crashes")
     search: SearchReport | None = Field(default=None, description="the next plan must cite it when present")
+    advice: tuple[Advice, ...] = Field(default=(), description="of earlier campaigns, the most promising first")
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
     refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")

@@ -96,6 +96,11 @@ class Policy(BaseModel):
     )
     recheck_every: int = Field(default=25, ge=1, description="experiments after which the incumbent is measured again")
 
+    # Strategy memory.
+    prefer_after: int = Field(
+        default=2, ge=1, description="measurements for a technique, with none against it, after which it is preferred"
+    )
+
     # Budget. None means that this limit does not apply.
     max_experiments: int | None = Field(default=24, ge=1, description="experiments of the whole team")
     max_minutes: float | None = Field(default=None, gt=0.0, description="wall clock of the campaign (minutes)")

@@ -8,12 +8,14 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from team.errors import UserError
+from team.memory_cli import app as memory
 
 app = typer.Typer(
     help="A team of agents that makes a CUDA, Triton or C++ kernel faster and proves it.",
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(memory, name="memory")
 
 TaskArgument = Annotated[Path, typer.Argument(help="folder that holds task.toml", show_default=False)]
 RunOption = Annotated[Path | None, typer.Option("--run", help="campaign (name or folder); default: the newest")]
@@ -62,6 +64,9 @@ def run(
     experiments: ExperimentsOption = None,
     minutes: MinutesOption = None,
     campaign: Annotated[Path | None, typer.Option("--campaign", help="campaign.toml with team and law")] = None,
+    hardware: Annotated[
+        Path | None, typer.Option("--hardware", help="TOML file on the hardware; default: detected")
+    ] = None,
     address: Annotated[str | None, typer.Option("--address", help="a running Ray cluster, e.g. auto")] = None,
     seed: Annotated[int, typer.Option("--seed", help="seed of the minds (never of the judge)")] = 0,
     yes: Yes = False,
@@ -73,7 +78,7 @@ def run(
     from team.console import start
     from team.scope import scope_of
 
-    _leave(start(scope_of(task, agents, experiments, minutes, campaign, seed), yes, address))
+    _leave(start(scope_of(task, agents, experiments, minutes, campaign, seed, hardware), yes, address))
 
 
 @app.command()

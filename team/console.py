@@ -16,6 +16,7 @@ from protocol.messages import Estimate
 from protocol.state import CampaignState
 from protocol.steering import Request
 from team.launch import Scope, conduct, prepare, state_of
+from team.memory import remember
 from team.report.html import write_report
 from team.report.live import Tail, follow
 from team.runs import Run
@@ -39,6 +40,11 @@ def show_scope(scope: Scope) -> None:
         f"${policy.max_dollars:.2f}" if policy.max_dollars else "",
     ]
     out.print(f"  budget      {', '.join(limit for limit in limits if limit) or 'none: until you stop it'}")
+    out.print(f"  memory      {scope.advice_note}")
+    for advice in scope.advice:
+        out.print(
+            f"              {advice.word} {advice.technique} ({advice.positives} for, {advice.negatives} against)"
+        )
     for member in scope.members:
         out.print(f"  agent       {member.name} thinks with '{member.mind}' on {member.device}")
     out.print(f"  campaign    {scope.run.name}")
@@ -61,11 +67,22 @@ def go(run: Run, address: str | None, resume: bool) -> int:
         with _interruptible(run, stopped):  # from here on: Ray has installed its own handlers by now
             follow(run.folder, print, lambda _: over.is_set(), out, _tail(run, resume))
 
-    state = conduct(run, address, resume, watch)
+    if resume:
+        _remember(run)
+    try:
+        state = conduct(run, address, resume, watch)
+    finally:
+        _remember(run)
     sum_up(run, state)
     if state.wrap_up and state.finished and state.main != state.started.commit:
         out.print(submit_run(run, None, ""))
     return 130 if stopped.is_set() else 0
+
+
+def _remember(run: Run) -> None:
+    """Write what the campaign taught so far into the strategy memory; a campaign that was killed does so on resume."""
+    if trouble := remember(state_of(run)):
+        out.print(f"What this campaign taught is not remembered. {trouble}")
 
 
 def _tail(run: Run, resume: bool) -> Tail:

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from protocol.events import CampaignStarted, Member
+from protocol.hardware import Hardware
 from protocol.ledger import Ledger
+from protocol.messages import Advice
 from protocol.policy import Policy
 from protocol.state import CampaignState, fold
 from team.errors import UserError
@@ -45,6 +47,9 @@ class Scope:
     policy: Policy
     members: tuple[Member, ...]
     seed: int
+    hardware: Hardware
+    advice: tuple[Advice, ...]
+    advice_note: str
 
 
 def prepare(scope: Scope) -> None:
@@ -72,7 +77,7 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         campaign=scope.run.name,
         task=spec.name,
         operator=spec.operator or spec.name,
-        language=_language(spec),
+        language=language_of(spec),
         numerics=spec.numerics,
         task_path=hub.task,
         repository=str(hub.origin),
@@ -83,10 +88,14 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         policy=scope.policy,
         members=scope.members,
         seed=scope.seed,
+        hardware=scope.hardware,
+        advice=scope.advice,
+        advice_note=scope.advice_note,
     )
 
 
-def _language(spec: TaskSpec) -> Literal["cpp", "cuda", "triton"]:
+def language_of(spec: TaskSpec) -> Literal["cpp", "cuda", "triton"]:
+    """The language of a task's kernel."""
     if spec.contract == "triton":
         return "triton"
     return "cpp" if spec.device == "cpu" else "cuda"

@@ -4,15 +4,18 @@ import tempfile
 from pathlib import Path
 from typing import TypeVar
 
+from protocol.memory import place_of
 from protocol.messages import Outcome
 from roles.minds.registry import UnknownMind, make_mind
 from team.campaign import members, merged_policy, read_campaign, read_team
 from team.devices import discover, how_many
 from team.devices.device import Device
+from team.devices.hardware import hardware_of
 from team.errors import UserError
 from team.judge.client import Judge
 from team.judge.request import Check
-from team.launch import Scope
+from team.launch import Scope, language_of
+from team.memory import advice_for
 from team.runs import new_run
 from team.tasks.spec import read_spec
 from team.workspace.origin import inspect
@@ -21,7 +24,13 @@ Number = TypeVar("Number", int, float)
 
 
 def scope_of(
-    task: Path, agents: str | None, experiments: int | None, minutes: float | None, campaign: Path | None, seed: int
+    task: Path,
+    agents: str | None,
+    experiments: int | None,
+    minutes: float | None,
+    campaign: Path | None,
+    seed: int,
+    hardware: Path | None = None,
 ) -> Scope:
     """The scope to confirm. ``UserError`` names the first thing that is wrong and its remedy."""
     spec = read_spec(task)
@@ -36,7 +45,21 @@ def scope_of(
     inspect(task, ("task.toml", spec.source, spec.reference, *spec.editable_files))
     _refuse_unfit(task, devices[0])
     team = members(wanted, list(devices))
-    return Scope(run=new_run(spec.name), task_folder=task, spec=spec, policy=policy, members=team, seed=seed)
+    block = hardware_of(devices[0].info(), hardware)
+    workloads = {w.name: w.dims for w in spec.workloads if not w.known_broken}
+    place = place_of(spec.operator or spec.name, language_of(spec), block.arch, workloads)
+    advice, note = advice_for(place, policy)
+    return Scope(
+        run=new_run(spec.name),
+        task_folder=task,
+        spec=spec,
+        policy=policy,
+        members=team,
+        seed=seed,
+        hardware=block,
+        advice=advice,
+        advice_note=note,
+    )
 
 
 def _refuse_unknown_mind(name: str) -> None:

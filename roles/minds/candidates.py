@@ -16,6 +16,9 @@ _OTHER_CELL = 0.6
 _REVERTED_HERE = 0.3
 _KEPT_HERE = 0.5
 _REVERTED_ELSEWHERE = 0.7
+# What earlier campaigns say counts until the technique is tried in this one; a preferred technique is tried first.
+_PREFERRED = 10.0
+_CAUTION = 0.3
 # Experiments with the knobs of one site: on a GPU their spaces are larger and a try is cheaper.
 _MOST_TRIES = {"cpp": 6, "cuda": 32, "triton": 32}
 _OTHER_ROLE = -100.0
@@ -100,8 +103,13 @@ def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
             gain *= _REVERTED_HERE if here else _REVERTED_ELSEWHERE
     noise = random.Random(f"{briefing.seed}:{briefing.number}:{card.name}:{key}").random()
     gumbel = -log(-log(min(max(noise, 1e-9), 1 - 1e-9)))
+    advised = 0.0
+    for advice in briefing.advice:
+        if advice.technique == card.name and not tries(card, briefing):
+            gain *= _CAUTION if advice.word == "caution" else 1.0
+            advised = _PREFERRED + advice.gain if advice.word == "prefer" else 0.0
     away = 0.0 if card.tier in taste.tiers else _OTHER_ROLE
-    return gain + taste.temperature * 0.1 * gumbel + away
+    return gain + advised + taste.temperature * 0.1 * gumbel + away
 
 
 def told(card: Card, briefing: Briefing) -> list[tuple[dict[str, Parameter], float | None]]:

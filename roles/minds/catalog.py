@@ -113,6 +113,9 @@ def _plan(candidate: Candidate, briefing: Briefing) -> Plan:
     evidence = f"{candidate.path}, {site.evidence}"
     if cited is not None and cited.technique != card.name:
         evidence += f"; the searched technique {cited.technique} has no admissible site in this source"
+    for advice in briefing.advice:
+        if advice.technique == card.name:
+            evidence += f"; earlier campaigns: {advice.word}, {advice.positives} for, {advice.negatives} against"
     return Plan(
         technique=card.name,
         category=card.category,

@@ -3,7 +3,7 @@
 import pytest
 from kernels import MATMUL, RMSNORM, SOFTMAX, TOUCHED
 
-from protocol.messages import Briefing, PastExperiment, Phase, Position, Proposal, Role, Verdict
+from protocol.messages import Advice, Briefing, PastExperiment, Phase, Position, Proposal, Role, Verdict
 from roles.minds.catalog import CatalogMind
 from roles.minds.mind import Mind, NothingToPropose
 from roles.minds.registry import UnknownMind, make_mind, mind_names
@@ -158,3 +158,33 @@ def test_a_script_ends() -> None:
     assert mind.propose(briefing(MATMUL)) == line
     with pytest.raises(NothingToPropose, match="1 proposals"):
         mind.propose(briefing(MATMUL, number=1))
+
+
+def test_a_preferred_technique_is_tried_first_and_a_cautioned_one_later() -> None:
+    mind = CatalogMind()
+    first, last = [each.plan.technique for each in _in_order(mind, SOFTMAX)][:2]
+    told = Advice(technique=last, category="c", word="prefer", positives=2, negatives=0, gain=0.1)
+    preferred = mind.propose(briefing(SOFTMAX, advice=(told,)))
+    assert preferred.plan.technique == last
+    assert "earlier campaigns: prefer, 2 for, 0 against" in preferred.plan.evidence
+    warned = told.model_copy(update={"technique": first, "word": "caution", "negatives": 3})
+    assert mind.propose(briefing(SOFTMAX, advice=(warned,))).plan.technique != first
+
+
+def test_advice_ends_where_the_campaign_knows_better() -> None:
+    mind = CatalogMind()
+    usual = _in_order(mind, SOFTMAX)
+    last = usual[1]
+    told = Advice(technique=last.plan.technique, category="c", word="prefer", positives=2, negatives=0)
+    after = briefing(SOFTMAX, advice=(told,), history=(past(last, Verdict.REVERT),), number=1)
+    assert mind.propose(after).plan.technique != last.plan.technique
+
+
+def _in_order(mind: Mind, text: str) -> list[Proposal]:
+    """What the mind would propose, one technique after the other."""
+    found: list[Proposal] = []
+    while True:
+        proposal = attempt(mind, briefing(text, abandoned=tuple(each.plan.technique for each in found)))
+        if proposal is None:
+            return found
+        found.append(proposal)
