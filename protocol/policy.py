@@ -62,6 +62,10 @@ class Policy(BaseModel):
         default=4, ge=1, description="pairs per variant in the race that picks the champion; never reused"
     )
 
+    compile_jobs: int | None = Field(
+        default=None, ge=1, description="compilations side by side per judge; None: as cores and free memory allow"
+    )
+
     # Calibration.
     calibration_restarts: int = Field(default=24, ge=4, description="restarts of the A/A calibration at the baseline")
     planted_gain: float = Field(

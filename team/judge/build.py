@@ -9,10 +9,8 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,14 +20,15 @@ from typing import Any
 
 from protocol.messages import Build
 from team.errors import UserError
+from team.judge.compiler import Compiled, Crossing, confined, run_compiler
 from team.judge.failures import BuildFailed, Foreign
 
 CPU_FLAGS = ("-O3", "-march=native")
 SHAPE_FLAGS = ("-std=c++17", "-fPIC", "-shared", "-fopenmp", "-Wl,--as-needed")
 APPROXIMATE_FLAGS = ("-ffast-math",)
-REMARK_FLAGS = ("-fopt-info-vec",)
 _EXCERPT = 4000  # characters of compiler output kept for the mind that has to repair it
-_ALONE = threading.Lock()
+_CROSSING = Crossing()
+_WARDEN = Path(__file__).parent / "runner"
 _INSTALL = {
     "g++": "Install it: apt-get install g++",
     "nvcc": "Install the CUDA toolkit and put its bin folder on the PATH.",
@@ -39,13 +38,17 @@ _SYSTEM = ("/usr/", "/lib/", "/opt/")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides an artifact: files by relative path, the one to compile, flags, and the time allowed."""
+    """Everything that decides an artifact: files by relative path, the one to compile, flags, and the time allowed.
+
+    ``inspection`` is the identity of the rules under which the preprocessed text must be looked at; empty for none.
+    """
 
     files: Mapping[str, str]
     main: str
     flags: tuple[str, ...]
     timeout_s: float = 120.0
     remarks: tuple[str, ...] = ()
+    inspection: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ class Builder:
         work: Path,
         compiler: str = "g++",
         remarks_of: Callable[[str], tuple[str, ...]] = vectoriser_remarks,
+        confine: bool = True,
     ) -> None:
+        self._confine = confine
         self._cache = cache
         self._work = work
         self._compiler = compiler
@@ -107,8 +112,11 @@ class Builder:
         for folder in (cache, work):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def build(self, recipe: Recipe) -> Artifact:
-        """The artifact of ``recipe``, from the cache when it is there and intact."""
+    def build(self, recipe: Recipe, inspect: Callable[[str], None] = lambda _: None) -> Artifact:
+        """The artifact of ``recipe``, from the cache when it is there and intact.
+
+        ``inspect`` gets the preprocessed text, raises when it must not be used, and goes by ``recipe.inspection``.
+        """
         folder = self._cache / self._key(recipe)
         known = _cached(folder)
         if known is not None:
@@ -117,11 +125,14 @@ class Builder:
         with tempfile.TemporaryDirectory(dir=self._work) as temporary:
             room = Path(temporary)
             output = self._compile(recipe, room)
+            if recipe.inspection:
+                inspect(_expanded(room))
             return self._store(folder, room / "artifact", recipe, output, time.monotonic() - started)
 
     def _key(self, recipe: Recipe) -> str:
-        identity = compiler_identity(self._compiler)
-        parts: list[Any] = [sorted(recipe.files.items()), recipe.main, recipe.flags, identity, cpu_identity()]
+        compilers = [self._compiler] if self._compiler == "g++" or not shutil.which("g++") else [self._compiler, "g++"]
+        identity = [*map(compiler_identity, compilers), cpu_identity(), recipe.inspection]
+        parts: list[Any] = [sorted(recipe.files.items()), recipe.main, recipe.flags, identity]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def _compile(self, recipe: Recipe, room: Path) -> str:
@@ -131,16 +142,38 @@ class Builder:
             path = sources / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        command = [self._compiler, *recipe.flags, "-I.", "-MMD", "-MF", "../deps", recipe.main, "-o", "../artifact"]
-        status, output = _run(command, sources, recipe.timeout_s)
-        if status != 0 and _starved(status, output):
-            with _ALONE:  # once more, with no other compiler of this process beside it
-                status, output = _run(command, sources, recipe.timeout_s)
-        output = output.replace(f"{sources}/", "")
-        if status != 0:
-            raise BuildFailed(f"{self._compiler} refused {recipe.main} (exit status {status}).", _excerpt(output))
+        keep = self._keep_expanded(room) if recipe.inspection else []
+        command = [self._compiler, *recipe.flags, *keep, "-I.", "-MMD", "-MF", "../deps", recipe.main]
+        done = self._run([*command, "-o", "../artifact"], room, recipe.timeout_s)
+        output = done.output.replace(f"{sources}/", "")
+        if done.status != 0:
+            raise BuildFailed(f"{self._compiler} refused {recipe.main} (exit status {done.status}).", _excerpt(output))
         _refuse_foreign(room / "deps", sources)
         return output
+
+    def _run(self, command: list[str], room: Path, timeout_s: float) -> Compiled:
+        """Run the compiler; one that ends for want of memory gets a second chance with nobody beside it."""
+        if self._confine:
+            command = confined(command, self._warden(), room)
+        with _CROSSING.shared():
+            done = run_compiler(command, room / "sources", timeout_s)
+        if done.starved:
+            with _CROSSING.alone():
+                done = run_compiler(command, room / "sources", timeout_s)
+        return done
+
+    def _warden(self) -> Path:
+        """The program that confines compilers; it is built without itself, from trusted text."""
+        files = {name: (_WARDEN / name).read_text() for name in ("confine.cpp", "sandbox.h")}
+        recipe = Recipe(files, "confine.cpp", ("-O1", "-std=c++17"))
+        return Builder(self._cache, self._work, confine=False).build(recipe).path
+
+    def _keep_expanded(self, room: Path) -> list[str]:
+        """Options that leave the preprocessed text in ``room``."""
+        if self._compiler != "nvcc":
+            return ["-save-temps=obj"]
+        (room / "expanded").mkdir()
+        return ["--keep", "--keep-dir", "../expanded"]
 
     def _store(self, folder: Path, artifact: Path, recipe: Recipe, output: str, seconds: float) -> Artifact:
         """Publish a finished build atomically; of two builders that race, one wins and both agree."""
@@ -201,35 +234,12 @@ def _cached(folder: Path) -> Artifact | None:
     return Artifact(path, build.model_copy(update={"cached": True})) if intact else None
 
 
-def _run(command: list[str], folder: Path, timeout_s: float) -> tuple[int, str]:
-    """Run a compiler in a process group of its own; kill the whole group when it takes too long."""
-    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TMPDIR": str(folder.parent)}
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise BuildFailed(f"The compiler needed more than {timeout_s:g} s and was killed.") from None
-        return process.returncode, output
-
-
-def _starved(status: int, output: str) -> bool:
-    """Whether a compiler ended for want of memory: killed from outside, or by its own account."""
-    said = output.lower()
-    return (
-        status in (-signal.SIGKILL, 128 + signal.SIGKILL) or "out of memory" in said or "died due to signal 9" in said
-    )
+def _expanded(room: Path) -> str:
+    """What the preprocessor made of the source: once on a CPU, for host and device under nvcc."""
+    found = sorted([*room.glob("artifact-*.ii"), *room.glob("expanded/*.ii")])
+    if not found:
+        raise UserError("The compiler left no preprocessed text to look at.", "Take -pipe out of build.flags.")
+    return "\n".join(path.read_text(errors="replace") for path in found)
 
 
 def _excerpt(output: str) -> str:

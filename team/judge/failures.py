@@ -59,6 +59,10 @@ class Foreign(Exception):
     """The source pulls in a file from outside its folder and the system's headers."""
 
 
+class Forbidden(Exception):
+    """The source holds a construct that no kernel needs; the text is one clause with file and line."""
+
+
 class RunnerEnded(Exception):
     """A runner's process ended by itself: killed by ``signal`` (its name), or left with an exit status."""
 

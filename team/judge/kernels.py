@@ -1,5 +1,6 @@
 """From a tree to a built kernel: read what may be judged, hold it to the task's signature, compile it. Trusted."""
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Sequence
@@ -14,9 +15,11 @@ from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
 from team.judge.build import Artifact, Builder, Recipe, kernel_flags
-from team.judge.cuda.build import compile_jobs, kernel_recipe
+from team.judge.compiler import compile_jobs
+from team.judge.cuda.build import kernel_recipe
 from team.judge.cuda.ptxas import remarks
-from team.judge.failures import BuildFailed, Failed, Foreign, Side
+from team.judge.failures import BuildFailed, Failed, Forbidden, Foreign, Side
+from team.judge.screening import Screening, screening_of
 from team.judge.tree import build_files, editable_text, refuse_other_edits
 from team.tasks.signature import SignatureError, parse_signature
 from team.tasks.task import Task, load_task
@@ -71,7 +74,9 @@ class KernelShop:
         """Compile several trees side by side on all of the device's cores; failures are met again one by one."""
         os.sched_setaffinity(0, self._device.cores)
         try:
-            with ThreadPoolExecutor(max_workers=compile_jobs(len(self._device.cores))) as pool:
+            with ThreadPoolExecutor(
+                max_workers=compile_jobs(len(self._device.cores), task.spec.policy.compile_jobs)
+            ) as pool:
                 for waiting in [pool.submit(self.kernel, task, tree, "candidate") for tree in trees]:
                     with suppress(Failed):
                         waiting.result()
@@ -83,12 +88,20 @@ class KernelShop:
         refuse_other_edits(task.spec, task.folder, tree, side)
         files = editable_text(task.spec, tree, side)
         self._hold_to_signature(task, files, side)
+        screening = screening_of(task.spec, _originals(task))
         try:
-            return Kernel(files, self.native.build(self._recipe(task, files)))
+            return Kernel(files, self._built(task, files, screening))
         except BuildFailed as error:
             raise Failed(side, Outcome.BUILD_FAILED, f"{error.what} {error.output}".strip().rstrip(".")) from error
-        except Foreign as error:
+        except (Foreign, Forbidden) as error:
             raise Failed(side, Outcome.TAMPERED, str(error)) from error
+
+    def _built(self, task: Task, files: dict[str, str], screening: Screening | None) -> Artifact:
+        recipe = self._recipe(task, files)
+        if screening is None:
+            return self.native.build(recipe)
+        screening.text(recipe.files)
+        return self.native.build(dataclasses.replace(recipe, inspection=screening.identity), screening.expanded)
 
     def _recipe(self, task: Task, files: dict[str, str]) -> Recipe:
         spec = task.spec
@@ -108,6 +121,12 @@ class KernelShop:
         if not found.same_call(task.signature):
             what = f"the entry point changed from {task.signature} to {found}"
             raise Failed(side, Outcome.BUILD_FAILED, what)
+
+
+def _originals(task: Task) -> dict[str, str]:
+    """The task's own copy of the editable files: a human wrote it."""
+    paths = {name: task.folder / name for name in task.spec.editable_files}
+    return {name: path.read_text(errors="replace") for name, path in paths.items() if path.is_file()}
 
 
 def _digest(folder: Path) -> str:

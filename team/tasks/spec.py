@@ -57,6 +57,16 @@ class BuildSpec(_Strict):
     timeout_s: float = Field(default=120.0, gt=0.0, description="one compilation (seconds)")
 
 
+class ScreenSpec(_Strict):
+    """The static screen of candidates' text: what this task permits beyond the rules (``team/judge/screen``)."""
+
+    active: bool = Field(default=True, description="false leaves candidates to the judge's other layers alone")
+    headers: tuple[str, ...] = Field(default=(), description="further headers that a kernel may include, as written")
+    libraries: bool = Field(
+        default=False, description="whether vendors' libraries, and torch's own compute calls, may be used"
+    )
+
+
 class TaskSpec(_Strict):
     """A task: what is to be made faster, on what, and what counts as right."""
 
@@ -81,6 +91,7 @@ class TaskSpec(_Strict):
     )
     workloads: tuple[Workload, ...] = Field(min_length=1)
     build: BuildSpec = BuildSpec()
+    screen: ScreenSpec = ScreenSpec()
     policy: Policy = Field(default_factory=Policy, description="overrides of the law's numbers, by name")
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ HERE = Path(__file__).parent
 TASK = HERE / "task"
 CHEATS = sorted((HERE / "cheats").glob("*.cpp"))
 HONEST = sorted((HERE / "honest").glob("*.cpp"))
+CONTAINED = sorted((HERE / "contained").glob("*.cpp"))  # honest work beside acts that the sandbox refuses
 
 
 def text_of(exhibit: Path) -> str:

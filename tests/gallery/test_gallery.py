@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from exhibits import CHEATS, HONEST, TASK, expected, text_of
+from exhibits import CHEATS, CONTAINED, HONEST, TASK, expected, text_of
 
 from protocol.messages import Measurement, Outcome
 from team.judge.client import Judge
@@ -22,7 +22,7 @@ def test_cheat_is_rejected(exhibit: Path, judge: Judge, tmp_path: Path) -> None:
     assert seen.detail
 
 
-@pytest.mark.parametrize("exhibit", HONEST, ids=lambda path: path.stem)
+@pytest.mark.parametrize("exhibit", [*HONEST, *CONTAINED], ids=lambda path: path.stem)
 def test_honest_kernel_passes(exhibit: Path, judge: Judge, tmp_path: Path) -> None:
     seen = judged(judge, exhibit, tmp_path)
     assert seen.outcome is Outcome.MEASURED, seen.detail

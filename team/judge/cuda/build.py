@@ -1,6 +1,5 @@
 """How CUDA sources are built: the judge's flags, one architecture, and a header that keeps common code capturable."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +11,6 @@ _BASE = ("-O3", "-std=c++17", "-lineinfo")
 _SHAPE = ("-Xptxas", "-v", "--default-stream", "per-thread", "-Xcompiler", "-fPIC", "-shared")
 _FAST = ("--use_fast_math",)
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize")
-_PER_COMPILE = 3 << 30  # bytes of memory that one nvcc with its passes may need
 
 _CAPTURE_TEXT = """\
 // Put before every kernel by the judge: while launches are captured into a graph, waiting for them has no meaning (the
@@ -78,10 +76,3 @@ def waits_remark(files: Mapping[str, str]) -> tuple[str, ...]:
     """What the record of the build says about calls that the capture header turns off."""
     found = [name for name in _WAITS if any(name in text for text in files.values())]
     return tuple(f"{name} does not wait while launches are captured into a graph" for name in found)
-
-
-def compile_jobs(cores: int | None = None) -> int:
-    """Compilations to run side by side: bounded by cores and by free memory."""
-    cores = cores or len(os.sched_getaffinity(0))
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(cores, int(free) // _PER_COMPILE))

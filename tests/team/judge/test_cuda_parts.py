@@ -9,7 +9,8 @@ import torch
 from protocol.policy import Policy
 from team.judge.arena import Arena, Lease, arrange
 from team.judge.build import Builder
-from team.judge.cuda.build import CAPTURE, architecture, compile_jobs, kernel_recipe, lent_signature, program_recipe
+from team.judge.compiler import compile_jobs
+from team.judge.cuda.build import CAPTURE, architecture, kernel_recipe, lent_signature, program_recipe
 from team.judge.cuda.clocks import WallAudit, disagreement, slope_clause
 from team.judge.cuda.ptxas import kernel_uses, remarks
 from team.judge.cuda.references import References
@@ -75,6 +76,7 @@ def test_the_flags_name_one_architecture_and_what_is_turned_off() -> None:
 def test_compilations_are_bounded() -> None:
     assert 1 <= compile_jobs(1000) <= 1000
     assert compile_jobs(1) == 1
+    assert compile_jobs(1000, 3) == 3
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
