@@ -1,6 +1,7 @@
 """Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
 
 from protocol.counters import closed_categories
+from protocol.events import InteractsBadly
 from protocol.index import change_of
 from protocol.messages import Plan
 from protocol.state import CampaignState
@@ -21,9 +22,26 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
         return f"the plan cites search '{plan.cites}', which nobody reported"
     if not plan.differs and plan.technique in state.reverted:
         return f"'{plan.technique}' was reverted before: say in 'differs' what is different now"
+    if not plan.differs and (pair := _bad_composition(state, plan, base)):
+        against = ", ".join(sorted({pair.experiment, *pair.others}))
+        return f"this change and what the base holds did not pay together ({against}): say in 'differs' what is new"
     if other := _running(state, agent_name, plan, base):
         return f"{other} is running this very change on the same base: propose another"
     return None
+
+
+def _bad_composition(state: CampaignState, plan: Plan, base: str) -> InteractsBadly | None:
+    """The recorded pair that this plan would compose again, when the base holds all of it but the plan's own change."""
+    held = state.lineage.holds(base) if state.bad_pairs else frozenset[str]()
+    for pair in state.bad_pairs:
+        lacking = {pair.experiment, *pair.others} - held
+        if len(lacking) == 1 and (theirs := state.experiments[lacking.pop()].plan) and _same(theirs, plan):
+            return pair
+    return None
+
+
+def _same(one: Plan, other: Plan) -> bool:
+    return one.technique == other.technique and one.change == other.change
 
 
 def _running(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str:

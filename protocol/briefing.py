@@ -1,7 +1,8 @@
 """What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
 
 from protocol.counters import closed_categories, phase_of
-from protocol.messages import Briefing, PastExperiment, Position, Role, Verdict
+from protocol.events import InteractsBadly
+from protocol.messages import BadPair, Briefing, PastExperiment, Position, Role, Verdict
 from protocol.state import CampaignState, ExperimentState
 
 
@@ -28,6 +29,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         history=tuple(_past(state, e) for e in state.judged if e.verdict is not Verdict.LOST),
         profile=agent.profile,
         refused=_refused(state, agent_name),
+        bad_pairs=tuple(_bad_pair(state, pair) for pair in state.bad_pairs),
         max_variants=state.policy.variants,
         seed=started.seed + agent.tries + 1000 * agent.place,
     )
@@ -37,6 +39,15 @@ def _refused(state: CampaignState, agent_name: str) -> tuple[str, ...]:
     current = state.agents[agent_name].open
     experiment = state.experiments.get(getattr(current.duty, "id", "")) if current else None
     return tuple(experiment.refused) if experiment else ()
+
+
+def _bad_pair(state: CampaignState, pair: InteractsBadly) -> BadPair:
+    def technique(name: str) -> str:
+        plan = state.experiments[name].plan
+        return plan.technique if plan else ""
+
+    others = {name: technique(name) for name in pair.others}
+    return BadPair(experiment=pair.experiment, technique=technique(pair.experiment), others=others, why=pair.why)
 
 
 def _past(state: CampaignState, experiment: ExperimentState) -> PastExperiment:

@@ -6,12 +6,14 @@ the baseline, and then the next experiment.
 
 from math import exp
 
+from protocol.landings import partners
 from protocol.messages import (
     Baseline,
     Duty,
     Experiment,
     Profile,
     Remeasure,
+    ResolveMerge,
     Rest,
     Search,
     Stop,
@@ -116,22 +118,49 @@ def _exhausted(state: CampaignState, name: str) -> bool:
 
 
 def _landing(state: CampaignState, name: str) -> Duty | None:
-    """Verify the landing at the head of the queue, on another device than its author's when there is a live one."""
+    """The landing at the head of the queue: resolve its conflict, or verify it on another device than its author's when
+    there is a live one."""
     landing = next(iter(state.landings.values()), None)
-    if landing is None or not landing.candidate or landing.measured or _being_verified(state, landing):
+    if landing is None or landing.main != state.main or _being_handled(state, landing):
+        return None
+    if not landing.candidate:
+        return _resolve(state, landing) if landing.conflict and landing.resolution is None else None
+    if landing.measured:
         return None
     authors = state.device_of(state.agents[landing.agent])
     elsewhere = any(_working(a) and state.device_of(a) != authors for a in state.agents.values())
     if elsewhere and state.device_of(state.agents[name]) == authors:
         return None
     return VerifyLanding(
-        id=_id(state, "v"), experiment=landing.experiment, candidate=landing.candidate, main=landing.main
+        id=_id(state, "v"),
+        experiment=landing.experiment,
+        candidate=landing.candidate,
+        main=landing.main,
+        against=landing.merged.candidate if landing.merged else "",
     )
 
 
-def _being_verified(state: CampaignState, landing: LandingState) -> bool:
-    verifiers = [state.agents[name].open for name in state.index.with_open("verify")]
-    return any(v and isinstance(v.duty, VerifyLanding) and v.duty.candidate == landing.candidate for v in verifiers)
+def _resolve(state: CampaignState, landing: LandingState) -> ResolveMerge:
+    """A mind gets a conflict: whoever asks first, for the ledger and git hold all that it takes."""
+    experiment = state.experiments[landing.experiment]
+    assert experiment.plan is not None
+    return ResolveMerge(
+        id=_id(state, "g"),
+        experiment=experiment.id,
+        base=experiment.base,
+        candidate=experiment.commit,
+        main=landing.main,
+        files=landing.conflict,
+        plan=experiment.plan,
+        parameters=experiment.parameters,
+        main_plans=tuple(other.plan for other in partners(state, experiment) if other.plan),
+    )
+
+
+def _being_handled(state: CampaignState, landing: LandingState) -> bool:
+    names = [*state.index.with_open("verify"), *state.index.with_open("resolve")]
+    duties = [current.duty for name in names if (current := state.agents[name].open)]
+    return any(isinstance(d, VerifyLanding | ResolveMerge) and d.experiment == landing.experiment for d in duties)
 
 
 def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:

@@ -189,6 +189,26 @@ class ProfileReported(Body):
     report: ProfileReport
 
 
+class LandingConflicted(Body):
+    """A kept commit does not apply on main: a mind is asked to resolve it."""
+
+    kind: Literal["landing_conflicted"] = "landing_conflicted"
+    experiment: str
+    main: str
+    files: tuple[str, ...]
+
+
+class MergeResolved(Body):
+    """What a mind made of a conflict: a commit on main, or none and the reason."""
+
+    kind: Literal["merge_resolved"] = "merge_resolved"
+    duty: str
+    experiment: str
+    commit: str = Field(default="", description="empty when the mind cannot resolve it")
+    why: str = Field(description="how it was resolved, or why it cannot be")
+    dollars: float = Field(default=0.0, ge=0.0)
+
+
 class LandingPrepared(Body):
     """A kept commit was put on top of main in the coordinator's worktree and waits for its verification."""
 
@@ -196,7 +216,18 @@ class LandingPrepared(Body):
     experiment: str
     candidate: str = Field(description="the merged commit")
     main: str
-    how: Literal["cherry-pick", "whole tree"]
+    how: Literal["cherry-pick", "resolved", "whole tree"]
+    against: str = Field(default="", description="measured against this merged tree instead of main")
+
+
+class InteractsBadly(Body):
+    """A merged tree was no better than the better of its parents: these experiments do not go together."""
+
+    kind: Literal["interacts_badly"] = "interacts_badly"
+    experiment: str
+    others: tuple[str, ...] = Field(min_length=1, description="experiments that main holds and its tree did not")
+    candidate: str = Field(description="the merged tree")
+    why: str
 
 
 class LandingMeasured(Body):
@@ -218,6 +249,14 @@ class Landed(Body):
     commit: str
     before: str
     gain: Estimate
+    how: Literal["cherry-pick", "resolved", "whole tree"] = "cherry-pick"
+
+
+class Mended(Body):
+    """What was found broken on disk when the coordinator started, and mended: one sentence each."""
+
+    kind: Literal["mended"] = "mended"
+    what: tuple[str, ...] = Field(min_length=1)
 
 
 class LandingRefused(Body):
@@ -316,10 +355,14 @@ AnyBody = Annotated[
     | ExperimentJudged
     | SearchReported
     | ProfileReported
+    | LandingConflicted
+    | MergeResolved
     | LandingPrepared
     | LandingMeasured
+    | InteractsBadly
     | Landed
     | LandingRefused
+    | Mended
     | MainMeasured
     | RoundEnded
     | StopRequested

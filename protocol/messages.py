@@ -308,6 +308,27 @@ class VerifyLanding(Message):
     experiment: str
     candidate: str
     main: str
+    against: str = Field(default="", description="the merged tree that it is measured against instead of main")
+
+    @property
+    def base(self) -> str:
+        """What the candidate is measured against."""
+        return self.against or self.main
+
+
+class ResolveMerge(Message):
+    """Bring a kept change onto a main that holds conflicting ones: both plans are here, the texts are in git."""
+
+    kind: Literal["resolve"] = "resolve"
+    id: str
+    experiment: str
+    base: str = Field(description="what the change was made on")
+    candidate: str = Field(description="the kept commit")
+    main: str
+    files: tuple[str, ...] = Field(description="where git found the conflict, relative to the repository")
+    plan: Plan
+    parameters: dict[str, Parameter] = {}
+    main_plans: tuple[Plan, ...] = Field(default=(), description="what main holds that the kept commit does not")
 
 
 class Remeasure(Message):
@@ -336,7 +357,8 @@ class Stop(Message):
 
 
 Duty = Annotated[
-    Experiment | Baseline | Search | Profile | VerifyLanding | Remeasure | Rest | Stop, Field(discriminator="kind")
+    Experiment | Baseline | Search | Profile | VerifyLanding | ResolveMerge | Remeasure | Rest | Stop,
+    Field(discriminator="kind"),
 ]
 
 
@@ -375,6 +397,15 @@ class Advice(Message):
     campaigns: tuple[str, ...] = ()
 
 
+class BadPair(Message):
+    """Changes that did not pay together: a merged tree was no better than the better of its parents."""
+
+    experiment: str
+    technique: str
+    others: dict[str, str] = Field(description="experiment -> technique of what main held already")
+    why: str
+
+
 class Briefing(Message):
     """Everything a mind gets for one proposal, built from the ledger and never from memory."""
 
@@ -398,6 +429,29 @@ class Briefing(Message):
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
     refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")
+    bad_pairs: tuple[BadPair, ...] = Field(default=(), description="compositions that did not pay; not to be repeated")
     max_variants: int = 4
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0
+
+
+# ---------------------------------------------------------------- merging
+
+
+class Merge(Message):
+    """Everything a mind gets to resolve one conflict. Texts are whole files, by path relative to the task folder."""
+
+    duty: ResolveMerge
+    briefing: Briefing = Field(description="as for an experiment on main: its ``editable`` holds main's texts")
+    base: dict[str, str]
+    theirs: dict[str, str] = Field(description="the kept commit's texts")
+    main_diff: str = Field(description="base to main, a unified patch")
+    their_diff: str = Field(description="base to the kept commit, a unified patch")
+
+
+class Resolution(Message):
+    """What a mind answers: the full new text, on top of main, of every file that the merged change touches."""
+
+    files: dict[str, str] = Field(min_length=1)
+    how: str = Field(min_length=1, description="how both changes were brought together, in one sentence")
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)

@@ -1,6 +1,7 @@
 """What the law knows of a campaign: agents, experiments and landings, as ``protocol.state`` folds them from events."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from protocol import counters
 from protocol import events as ev
@@ -77,22 +78,42 @@ class ExperimentState:
     ended: float = 0.0
 
 
+How = Literal["cherry-pick", "resolved", "whole tree"]
+
+
 @dataclass
 class LandingState:
-    """A kept commit on its way to main."""
+    """A kept commit on its way to main.
+
+    ``conflict`` names the files that git could not merge with ``main``, ``resolution`` is what a mind made of them.
+    ``merged`` is set while the author's whole tree is measured against a merged tree that was measured before.
+    """
 
     experiment: str
     agent: str
     candidate: str = ""
     main: str = ""
-    how: str = ""
+    how: How = "cherry-pick"
     measured: ev.LandingMeasured | None = None
+    conflict: tuple[str, ...] = ()
+    resolution: ev.MergeResolved | None = None
+    merged: "Merged | None" = None
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A merged tree that was measured against main."""
+
+    candidate: str
+    how: How
+    measured: ev.LandingMeasured
 
 
 @dataclass
 class CampaignState:
     """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
     ``levels`` the log gain over the baseline of every kept or landed commit as its steps add up,
+    ``holds`` the experiments whose changes such a commit contains, ``bad_pairs`` the compositions that did not pay,
     ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST."""
 
     start: ev.CampaignStarted | None = None
@@ -105,6 +126,8 @@ class CampaignState:
     levels: dict[str, float] = field(default_factory=dict[str, float])
     landings: dict[str, LandingState] = field(default_factory=dict[str, LandingState])
     landed: list[ev.Landed] = field(default_factory=list[ev.Landed])
+    holds: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    bad_pairs: list[ev.InteractsBadly] = field(default_factory=list[ev.InteractsBadly])
     crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
     abandoned: list[str] = field(default_factory=list[str])
     searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])

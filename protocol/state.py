@@ -11,7 +11,7 @@ from typing import Any
 from protocol import counters
 from protocol import events as ev
 from protocol.messages import Experiment, Role, Verdict
-from protocol.record import AgentState, CampaignState, ExperimentState, LandingState, OpenDuty
+from protocol.record import AgentState, CampaignState, ExperimentState, LandingState, Merged, OpenDuty
 
 __all__ = ["AgentState", "CampaignState", "ExperimentState", "LandingState", "OpenDuty", "apply", "fold", "role_of"]
 
@@ -117,6 +117,7 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
         experiment.landing = "queued"
         step = experiment.overall.gain if experiment.overall else 0.0
         state.levels[experiment.commit] = state.levels.get(experiment.base, 0.0) + step
+        state.lineage.grow(experiment.commit, experiment.base, experiment.id)
     counters.count(state, experiment)
 
 
@@ -135,8 +136,24 @@ def _profile_reported(state: CampaignState, event: ev.Event, body: ev.ProfileRep
     _close(state, event.agent, body.duty)
 
 
+def _landing_conflicted(state: CampaignState, event: ev.Event, body: ev.LandingConflicted) -> None:
+    landing = state.landings[body.experiment]
+    landing.candidate, landing.main, landing.measured, landing.merged = "", body.main, None, None
+    landing.conflict, landing.resolution = body.files, None
+
+
+def _merge_resolved(state: CampaignState, event: ev.Event, body: ev.MergeResolved) -> None:
+    if body.experiment in state.landings:
+        state.landings[body.experiment].resolution = body
+    state.dollars += body.dollars
+    _close(state, event.agent, body.duty)
+
+
 def _landing_prepared(state: CampaignState, event: ev.Event, body: ev.LandingPrepared) -> None:
     landing = state.landings[body.experiment]
+    landing.merged = None
+    if body.against and landing.measured:
+        landing.merged = Merged(landing.candidate, landing.how, landing.measured)
     landing.candidate, landing.main, landing.how, landing.measured = body.candidate, body.main, body.how, None
 
 
@@ -150,6 +167,10 @@ def _landing_measured(state: CampaignState, event: ev.Event, body: ev.LandingMea
 def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     state.main = body.commit
     state.levels[body.commit] = state.levels.get(body.before, 0.0) + body.gain.gain
+    whole = body.how == "whole tree"
+    state.lineage.grow(
+        body.commit, state.experiments[body.experiment].base if whole else body.before, body.experiment
+    )
     state.landed.append(body)
     _settled(state, body.experiment)
     state.experiments[body.experiment].landing = "landed"
@@ -164,6 +185,14 @@ def _settled(state: CampaignState, experiment: str) -> None:
     landing = state.landings.pop(experiment, None)
     if landing is not None:
         state.agents[landing.agent].unsettled.remove(experiment)
+
+
+def _interacts_badly(state: CampaignState, event: ev.Event, body: ev.InteractsBadly) -> None:
+    state.bad_pairs.append(body)
+
+
+def _mended(state: CampaignState, event: ev.Event, body: ev.Mended) -> None:
+    """Nothing that the law knows changed."""
 
 
 def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> None:
@@ -228,9 +257,13 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.ExperimentJudged: _experiment_judged,
     ev.SearchReported: _search_reported,
     ev.ProfileReported: _profile_reported,
+    ev.LandingConflicted: _landing_conflicted,
+    ev.MergeResolved: _merge_resolved,
     ev.LandingPrepared: _landing_prepared,
     ev.LandingMeasured: _landing_measured,
+    ev.InteractsBadly: _interacts_badly,
     ev.Landed: _landed,
+    ev.Mended: _mended,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,
     ev.RoundEnded: _round_ended,

@@ -14,7 +14,7 @@ from typing import Any
 import ray
 from pydantic import TypeAdapter
 
-from protocol.events import AnyBody, ExperimentReported, Member, NothingProposed
+from protocol.events import AnyBody, ExperimentReported, Member, MergeResolved, NothingProposed
 from protocol.messages import Briefing, Duty, Experiment, Noise, Plan, Rest, Stop
 from protocol.policy import Policy
 from roles.minds.registry import make_mind
@@ -135,7 +135,7 @@ class Agent:
         self._report(desk, NothingProposed(experiment=duty.id, why=f"{_JUDGE_TRIES} judges died on it: {why}"[:500]))
 
     def _report(self, desk: Desk, body: AnyBody) -> None:
-        made = [body.commit] if isinstance(body, ExperimentReported) else []
+        made = [body.commit] if isinstance(body, ExperimentReported | MergeResolved) and body.commit else []
         verdict = self._line.report(body, desk.supply.offer(made, self._options["baseline"]))
         log.info("reported: %s", verdict or "taken in")
 

@@ -22,6 +22,7 @@ from protocol.messages import (
     Plan,
     Profile,
     Remeasure,
+    ResolveMerge,
     Rest,
     Search,
     Stop,
@@ -239,6 +240,8 @@ def _answers(body: ev.AnyBody, duty: Duty) -> bool:
     """Whether a report is about what its duty asked for."""
     if isinstance(body, ev.LandingMeasured) and isinstance(duty, VerifyLanding):
         return body.experiment == duty.experiment
+    if isinstance(body, ev.MergeResolved) and isinstance(duty, ResolveMerge):
+        return body.experiment == duty.experiment
     if isinstance(body, ev.MainMeasured) and isinstance(duty, Remeasure):
         return (body.base, body.commit) == (duty.base, duty.candidate)
     return isinstance(body, _ANSWERS.get(type(duty), ()))
@@ -250,7 +253,13 @@ def _duty_of(body: ev.AnyBody) -> str:
     if isinstance(body, ev.SearchReported):
         return body.report.id
     if isinstance(
-        body, ev.BaselineMeasured | ev.BaselineRefused | ev.ProfileReported | ev.LandingMeasured | ev.MainMeasured
+        body,
+        ev.BaselineMeasured
+        | ev.BaselineRefused
+        | ev.ProfileReported
+        | ev.LandingMeasured
+        | ev.MergeResolved
+        | ev.MainMeasured,
     ):
         return body.duty
     raise TypeError(f"{body.kind} is not the report of a duty")

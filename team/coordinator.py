@@ -14,11 +14,12 @@ from typing import Any
 
 from protocol.briefing import briefing_of
 from protocol.events import LandingRefused, body_from
+from protocol.landings import pending
 from protocol.ledger import Ledger
 from protocol.messages import DeviceInfo, Plan
 from protocol.steering import outlives
 from team.coordination import Coordination
-from team.landing import LandingDesk, pending
+from team.landing import LandingDesk
 from team.runs import Run, log_to
 from team.workspace.command import GitFailed
 from team.workspace.hub import Hub, NotForward
@@ -121,10 +122,7 @@ class Coordinator:
             self._coordination.advance()
 
     async def _land(self) -> bool:
-        state = self._coordination.state
-        head = next(iter(state.landings.values()), None)
-        simpler = bool(head and head.measured and self._coordination.simpler(head.measured.measurement))
-        step = pending(state, simpler)
+        step = pending(self._coordination.state)
         if step is None:
             return False
         try:
@@ -134,9 +132,9 @@ class Coordinator:
             log.warning("landing of %s: %s", step.experiment.id, error)
             if self._stumbles < _LANDING_TRIES:
                 return False
-            done = LandingRefused(experiment=step.experiment.id, why=f"git could not land it: {error}"[:500])
+            done = (LandingRefused(experiment=step.experiment.id, why=f"git could not land it: {error}"[:500]),)
         self._stumbles = 0
-        self._coordination.record("", done)
+        self._coordination.record("", *done)
         return True
 
 

@@ -8,12 +8,25 @@ from pathlib import Path
 from statistics import median
 
 from protocol import events as ev
-from protocol.messages import Baseline, Decision, Experiment, Measurement, Profile, Remeasure, Search, VerifyLanding
+from protocol.messages import (
+    Baseline,
+    Decision,
+    Experiment,
+    Measurement,
+    Merge,
+    Profile,
+    Remeasure,
+    ResolveMerge,
+    Search,
+    VerifyLanding,
+)
+from roles.minds.mind import CannotResolve
 from team.desk import Desk
 from team.errors import UserError
 from team.evidence.profile import profile
 from team.experiment import briefing_for, perform_experiment
 from team.judge.request import Calibrate
+from team.workspace.objects import Refused
 
 
 def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.BaselineRefused:
@@ -36,9 +49,41 @@ def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.Bas
 
 
 def perform_verification(desk: Desk, duty: VerifyLanding) -> ev.LandingMeasured:
-    """Measure the merged tree against main."""
-    measured = desk.compare(duty.main, duty.candidate)
+    """Measure the merged tree against main, or the author's whole tree against the merged one."""
+    measured = desk.compare(duty.base, duty.candidate)
     return ev.LandingMeasured(duty=duty.id, experiment=duty.experiment, device=desk.device.id, measurement=measured)
+
+
+def perform_resolution(desk: Desk, duty: ResolveMerge) -> ev.MergeResolved:
+    """Have the mind bring a kept change onto main; its text is committed there under the rules of any other."""
+
+    def answer(commit: str, why: str, dollars: float) -> ev.MergeResolved:
+        return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, commit=commit, why=why[:500], dollars=dollars)
+
+    for commit in (duty.base, duty.candidate, duty.main):
+        desk.supply.fetch(commit)
+    try:
+        resolution = desk.mind.resolve(_merge(desk, duty))
+    except CannotResolve as unable:
+        return answer("", unable.why, unable.dollars)
+    trailers = {"Experiment": duty.experiment, "Technique": duty.plan.technique, "Agent": desk.name}
+    try:
+        commit = desk.hub.commit(duty.main, resolution.files, duty.plan.change, trailers, desk.editable)
+    except Refused as refused:
+        return answer("", str(refused), resolution.dollars)
+    desk.hub.anchor(f"resolved/{duty.id}/{commit[:16]}", commit)
+    return answer(commit, resolution.how, resolution.dollars)
+
+
+def _merge(desk: Desk, duty: ResolveMerge) -> Merge:
+    return Merge(
+        duty=duty,
+        briefing=briefing_for(desk, duty.main),
+        base=desk.hub.read(desk.editable, duty.base),
+        theirs=desk.hub.read(desk.editable, duty.candidate),
+        main_diff=desk.hub.diff(duty.base, duty.main),
+        their_diff=desk.hub.diff(duty.base, duty.candidate),
+    )
 
 
 def perform_remeasure(desk: Desk, duty: Remeasure) -> ev.MainMeasured:
@@ -79,5 +124,6 @@ PERFORM: dict[type, Callable[..., ev.AnyBody]] = {
     Search: perform_search,
     Profile: perform_profile,
     VerifyLanding: perform_verification,
+    ResolveMerge: perform_resolution,
     Remeasure: perform_remeasure,
 }

@@ -6,9 +6,20 @@ same briefing always gives the same proposal.
 
 import zlib
 
-from protocol.messages import Briefing, Parameter, Plan, Proposal, SearchReport, Source, Variant
+from protocol.messages import (
+    Briefing,
+    Merge,
+    Parameter,
+    Plan,
+    Proposal,
+    Resolution,
+    SearchReport,
+    Source,
+    Variant,
+)
+from roles.merger import resolve_mechanically
 from roles.minds.candidates import SITE, Candidate, admissible, at_site, candidates, told, tries
-from roles.minds.mind import NothingToPropose
+from roles.minds.mind import CannotResolve, NothingToPropose
 from roles.taste import taste_of
 from roles.techniques.card import Card
 from roles.techniques.catalog import all_cards
@@ -33,6 +44,13 @@ class CatalogMind:
     def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
         """The catalog's edits are mechanical: one that does not build is a defect, not a draft."""
         return None
+
+    def resolve(self, merge: Merge) -> Resolution:
+        """The kept change made again on main's text, or hunks that do not overlap put together."""
+        resolution = resolve_mechanically(merge)
+        if resolution is None:
+            raise CannotResolve("the technique has no such site in main's text, and the hunks overlap")
+        return resolution
 
     def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
         """An offline search of the catalog itself: the cards of the cell that the team has not tried."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from protocol.messages import Briefing, Proposal, SearchReport
+from protocol.messages import Briefing, Merge, Proposal, Resolution, SearchReport
 
 
 class NothingToPropose(Exception):
@@ -11,6 +11,15 @@ class NothingToPropose(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+class CannotResolve(Exception):
+    """The mind cannot bring the two changes together. ``why`` goes to the ledger; whole trees are compared then."""
+
+    def __init__(self, why: str, dollars: float = 0.0) -> None:
+        super().__init__(why)
+        self.why = why
+        self.dollars = dollars
 
 
 class Mind(Protocol):
@@ -28,4 +37,8 @@ class Mind(Protocol):
 
     def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
         """The answer to a search duty; its ``id`` is ``duty_id``."""
+        ...
+
+    def resolve(self, merge: Merge) -> Resolution:
+        """Both changes in one text, on top of main's, or ``CannotResolve``."""
         ...

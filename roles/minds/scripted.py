@@ -1,11 +1,22 @@
 """Minds that say what they were told to say: for tests, and for the campaign's own A/A check."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
-from protocol.messages import Briefing, Plan, Proposal, SearchReport, Source, Variant
-from roles.minds.mind import NothingToPropose
+from pydantic import Field
+
+from protocol.messages import Briefing, Merge, Message, Plan, Proposal, Resolution, SearchReport, Source, Variant
+from roles.minds.mind import CannotResolve, NothingToPropose
 
 Script = Sequence[Proposal] | Callable[[Briefing], Proposal]
+
+
+class Play(Message):
+    """A script on disk, as JSON: proposals in their order, and resolutions by the technique of the kept plan."""
+
+    proposals: tuple[Proposal, ...]
+    resolutions: dict[str, Resolution] = Field(default_factory=dict)
 
 
 class ScriptedMind:
@@ -13,8 +24,15 @@ class ScriptedMind:
 
     name = "scripted"
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, resolutions: Mapping[str, Resolution] = MappingProxyType({})) -> None:
         self._script = script
+        self._resolutions = resolutions
+
+    @classmethod
+    def from_file(cls, path: Path) -> "ScriptedMind":
+        """The mind of a ``Play``."""
+        play = Play.model_validate_json(path.read_bytes())
+        return cls(play.proposals, play.resolutions)
 
     def propose(self, briefing: Briefing) -> Proposal:
         """The next line of the script."""
@@ -27,6 +45,13 @@ class ScriptedMind:
     def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
         """A script does not repair."""
         return None
+
+    def resolve(self, merge: Merge) -> Resolution:
+        """What the script says about this technique."""
+        technique = merge.duty.plan.technique
+        if technique not in self._resolutions:
+            raise CannotResolve(f"the script has no resolution for {technique}")
+        return self._resolutions[technique]
 
     def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
         """Says that it follows a script."""

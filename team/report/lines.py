@@ -165,9 +165,28 @@ def _profile_reported(state: CampaignState, event: ev.Event, body: ev.ProfileRep
     return _note("profile", "blue", f"{event.agent}: {what} by {seen.tool}" + (f": {figures}" if figures else ""))
 
 
+def _landing_conflicted(state: CampaignState, event: ev.Event, body: ev.LandingConflicted) -> list[Segment]:
+    return _note("conflict", "yellow", f"{_tag(state, body.experiment)} with main in {', '.join(body.files)}")
+
+
+def _merge_resolved(state: CampaignState, event: ev.Event, body: ev.MergeResolved) -> list[Segment]:
+    word = "resolved" if body.commit else "could not resolve"
+    return _note("merge", "blue", f"{event.agent} {word} {_tag(state, body.experiment)}: {body.why}")
+
+
+def _interacts_badly(state: CampaignState, event: ev.Event, body: ev.InteractsBadly) -> list[Segment]:
+    others = ", ".join(_tag(state, other) for other in body.others)
+    return _note("bad pair", "yellow", f"{_tag(state, body.experiment)} with {others}: {body.why}")
+
+
+def _mended(state: CampaignState, event: ev.Event, body: ev.Mended) -> list[Segment]:
+    return _note("mended", "bold yellow", " ".join(body.what))
+
+
 def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> list[Segment]:
     main = w.speedup(w.ratio(main_speedup(state).estimate.gain))
-    what = f"{_tag(state, body.experiment)} as {w.short_commit(body.commit)}, verified {w.interval(body.gain)}"
+    how = "" if body.how == "cherry-pick" else f" ({body.how})"
+    what = f"{_tag(state, body.experiment)} as {w.short_commit(body.commit)}{how}, verified {w.interval(body.gain)}"
     return _note("landed", "bold green", f"{what}; main is {main} over the baseline")
 
 
@@ -228,6 +247,10 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.ExperimentJudged: _judged,
     ev.SearchReported: _search_reported,
     ev.ProfileReported: _profile_reported,
+    ev.LandingConflicted: _landing_conflicted,
+    ev.MergeResolved: _merge_resolved,
+    ev.InteractsBadly: _interacts_badly,
+    ev.Mended: _mended,
     ev.Landed: _landed,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,

@@ -104,7 +104,7 @@ def _landing_row(
         w.span(landed.gain),
         w.short_device(verified.device) if verified else "-",
         w.times(w.ratio(level)),
-        [code(w.short_commit(landed.commit)), small(how) if how == "whole tree" else None],
+        [code(w.short_commit(landed.commit)), small(how) if how not in ("", "cherry-pick") else None],
     ]
 
 

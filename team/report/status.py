@@ -180,7 +180,8 @@ def _experiments(state: CampaignState) -> Status:
 
 
 def _landing(state: CampaignState, landing: LandingState) -> Status:
-    stage = "measured" if landing.measured else "verifying" if landing.candidate else "queued"
+    waiting = "resolving" if landing.conflict and landing.resolution is None else "queued"
+    stage = "measured" if landing.measured else "verifying" if landing.candidate else waiting
     return {
         "experiment": landing.experiment,
         "number": state.experiments[landing.experiment].number,

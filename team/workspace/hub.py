@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from protocol.landings import Proof
 from team.errors import UserError
 from team.workspace import bundles, origin
 from team.workspace.command import Git
@@ -39,10 +40,10 @@ _ATTRIBUTES = "* -text -filter -ident -eol -working-tree-encoding merge=text\n"
 
 
 class NotForward(Exception):
-    """A branch was asked to move to a commit that does not descend from where it is."""
+    """A branch was asked to move to a commit that is not verified as the successor of where it is."""
 
     def __init__(self, branch: str, now: str, asked: str) -> None:
-        super().__init__(f"{branch} is at {now[:12]}, which is no ancestor of {asked[:12]}.")
+        super().__init__(f"{branch} is at {now[:12]}; {asked[:12]} was not verified as its successor.")
         self.branch = branch
         self.now = now
         self.asked = asked
@@ -208,12 +209,19 @@ class Hub:
         """Keep ``commit`` for good under ``refs/kernelteam/NAME``."""
         self.git.run("update-ref", f"refs/kernelteam/{name}", commit)
 
-    def fast_forward(self, branch: str, commit: str) -> None:
-        """Move ``branch`` forward to ``commit``; ``NotForward`` when that is no descendant of where it is now."""
-        now = self.resolve(f"refs/heads/{branch}")
-        if not self.is_ancestor(now, commit):
-            raise NotForward(branch, now, commit)
-        self.git.run("update-ref", f"refs/heads/{branch}", commit, now)
+    def fast_forward(self, proof: Proof) -> None:
+        """Move main forward to a commit that the ledger has verified, from where it was verified.
+
+        Main moves in no other way, except that ``stray`` commits are put aside.
+
+        ``NotForward`` when main stands elsewhere or the commit does not descend from it. Moving there again is fine.
+        """
+        now = self.main
+        if now == proof.commit:
+            return
+        if now != proof.before or not self.is_ancestor(now, proof.commit):
+            raise NotForward(MAIN, now, proof.commit)
+        self.git.run("update-ref", f"refs/heads/{MAIN}", proof.commit, now)
 
     def tag(self, name: str, commit: str) -> None:
         """A tag that never moves: the same name again is fine for the same commit, ``GitFailed`` for another."""

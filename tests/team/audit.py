@@ -5,7 +5,18 @@ from pathlib import Path
 
 from protocol import events as ev
 from protocol.ledger import Ledger
-from protocol.messages import Duty, Experiment, Outcome, Remeasure, Rest, Search, Stop, Verdict, VerifyLanding
+from protocol.messages import (
+    Duty,
+    Experiment,
+    Outcome,
+    Remeasure,
+    ResolveMerge,
+    Rest,
+    Search,
+    Stop,
+    Verdict,
+    VerifyLanding,
+)
 from protocol.policy import Policy
 from protocol.sequential import decide
 from protocol.simplicity import is_simpler
@@ -32,7 +43,8 @@ class Audit:
         self.streak: dict[str, int] = {}
         self.asks: set[str] = set()
         self.prepared: dict[str, ev.LandingPrepared] = {}
-        self.verified: dict[str, tuple[str, str]] = {}
+        self.verified: dict[str, set[tuple[str, str]]] = {}
+        self.resolved: dict[str, str] = {}
         self.settled: set[str] = set()
         self.measured_main = ""
         self.stopped = self.finished = False
@@ -102,7 +114,7 @@ class Audit:
 
     def _may_verify(self, agent: str, duty: VerifyLanding) -> None:
         prepared = self.prepared[duty.experiment]
-        assert (duty.candidate, duty.main) == (prepared.candidate, prepared.main)
+        assert (duty.candidate, duty.main, duty.against) == (prepared.candidate, prepared.main, prepared.against)
         assert duty.main == self.main, "verified against an old main"
         assert list(self.open.values()).count(duty) == 1, "verified twice at once"
         author = self.devices[self.authors[duty.experiment]]
@@ -167,18 +179,41 @@ class Audit:
         assert self.verdicts[body.experiment].kept
         assert body.experiment not in self.settled
         assert body.main == self.main
+        if body.against:
+            assert (body.against, body.main) in self.verified[body.experiment], "against a merge that did not beat main"
+        elif body.how == "resolved":
+            assert self.resolved.pop(body.experiment), "nobody resolved it"
+        else:
+            self.verified[body.experiment] = set()
         self.prepared[body.experiment] = body
-        self.verified.pop(body.experiment, None)
+
+    def _landing_conflicted(self, agent: str, body: ev.LandingConflicted) -> None:
+        assert self.verdicts[body.experiment].kept
+        assert body.main == self.main
+        self.verified[body.experiment] = set()
+        self.resolved.pop(body.experiment, None)
+
+    def _merge_resolved(self, agent: str, body: ev.MergeResolved) -> None:
+        assert isinstance(self._close(agent, body.duty), ResolveMerge)
+        assert body.experiment not in self.resolved, "resolved twice"
+        self.resolved[body.experiment] = body.commit
+
+    def _interacts_badly(self, agent: str, body: ev.InteractsBadly) -> None:
+        assert body.experiment not in self.settled
+        assert set(body.others) <= self.settled, "a pair with what main does not hold"
 
     def _landing_measured(self, agent: str, body: ev.LandingMeasured) -> None:
         duty = self._close(agent, body.duty)
         assert isinstance(duty, VerifyLanding)
         if self._verdict(body, self.devices[agent]).kept:
-            self.verified[body.experiment] = (duty.candidate, duty.main)
+            self.verified[body.experiment].add((duty.candidate, duty.base))
 
     def _landed(self, agent: str, body: ev.Landed) -> None:
         assert body.before == self.main, "main jumped"
-        assert self.verified[body.experiment] == (body.commit, body.before), "landed without its verification"
+        verified = self.verified[body.experiment]
+        between = {base for commit, base in verified if commit == body.commit}
+        proven = body.before in between or any((merge, body.before) in verified for merge in between)
+        assert proven, "landed without its verification"
         loss = self._speed[body.before] - self._speed[body.commit]
         assert loss <= self._policy.threshold, "main became slower"
         self.main = body.commit

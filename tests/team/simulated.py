@@ -14,6 +14,7 @@ from audit import Audit
 
 from protocol import events as ev
 from protocol.briefing import briefing_of
+from protocol.landings import Prepare, Step, pending
 from protocol.ledger import Ledger
 from protocol.messages import (
     Baseline,
@@ -29,6 +30,7 @@ from protocol.messages import (
     Profile,
     ProfileReport,
     Remeasure,
+    ResolveMerge,
     Rest,
     Restart,
     Role,
@@ -41,7 +43,6 @@ from protocol.messages import (
 )
 from protocol.policy import Policy
 from team.coordination import MAX_REFUSALS, Coordination
-from team.landing import Prepare, Settle, pending
 
 WEIGHTS = {"small": 1.0, "large": 2.0}
 NOISE = Noise(restart_sd=0.001, restart_df=11, pair_sd=0.004, floor=0.005)
@@ -197,15 +198,12 @@ class World:
     def tick(self, seconds: float = 1.0, crash: bool = False) -> None:
         """Time passes and the coordinator's loop runs once. ``crash``: it dies between git and the ledger."""
         self.now += seconds
-        state = self.coordination.state
-        head = next(iter(state.landings.values()), None)
-        simpler = bool(head and head.measured and self.coordination.simpler(head.measured.measurement))
-        step = pending(state, simpler)
-        body = self._carry_out(step) if step is not None else None
+        step = pending(self.coordination.state)
+        done = (*step.bad, self._carry_out(step)) if step is not None else ()
         if crash:
             return self.restart_coordinator()
-        if body is not None:
-            self.coordination.record("", body)
+        if done:
+            self.coordination.record("", *done)
         self.coordination.advance()
 
     def run_to_the_end(self, absent: frozenset[str] = frozenset(), limit: int = 3_000) -> str:
@@ -282,11 +280,20 @@ class World:
             )
         if isinstance(duty, Profile):
             return ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="simulated"))
+        if isinstance(duty, ResolveMerge):
+            return self._resolve(duty)
         return self._compare(agent, duty)
+
+    def _resolve(self, duty: ResolveMerge) -> ev.MergeResolved:
+        if self.random.random() < 0.4:
+            return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, why="no idea")
+        gain = self.random.choice((-0.2, 0.0, 0.05, 0.4))
+        made = self.git.commit(f"r-{duty.id}-{self.random.getrandbits(32):x}", duty.main, gain)
+        return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, commit=made, why="both")
 
     def _compare(self, agent: SimulatedAgent, duty: Duty) -> ev.AnyBody:
         if isinstance(duty, VerifyLanding):
-            measured = self._measure(duty.main, duty.candidate)
+            measured = self._measure(duty.base, duty.candidate)
             return ev.LandingMeasured(
                 duty=duty.id, experiment=duty.experiment, device=agent.device, measurement=measured
             )
@@ -333,18 +340,32 @@ class World:
         noisy = gain + self.random.gauss(0.0, NOISE.pair_sd)
         return Pair(candidate_first=self.random.random() < 0.5, base_ns=1000.0 * exp(noisy), candidate_ns=1000.0)
 
-    def _carry_out(self, step: Prepare | Settle) -> ev.LandingPrepared | ev.Landed | ev.LandingRefused:
+    def _carry_out(self, step: Step) -> ev.AnyBody:
         experiment = step.experiment
         if isinstance(step, Prepare):
-            gain = self.git.speed[experiment.commit] - self.git.speed[self.git.parent[experiment.commit]]
-            together = gain if self.random.random() < 0.8 else -0.1
-            name = f"m-{experiment.id}-{self.random.getrandbits(32):x}"
-            candidate = self.git.commit(name, step.main, together)
-            return ev.LandingPrepared(experiment=experiment.id, candidate=candidate, main=step.main, how="cherry-pick")
-        decision = step.landing.measured.decision if step.landing.measured else None
-        if not step.verdict.kept or decision is None:
-            return ev.LandingRefused(experiment=experiment.id, why=step.reason)
-        candidate = step.landing.candidate
-        assert self.git.main in (candidate, self.git.parent[candidate]), "main may only move forward"
-        self.git.main = candidate
-        return ev.Landed(experiment=experiment.id, commit=candidate, before=step.main, gain=decision.overall)
+            return self._prepare(step)
+        proof = step.proof
+        if proof is None:
+            return ev.LandingRefused(experiment=experiment.id, why=step.why)
+        assert self.git.main in (proof.commit, self.git.parent[proof.commit]), "main may only move forward"
+        self.git.main = proof.commit
+        return ev.Landed(
+            experiment=experiment.id, commit=proof.commit, before=proof.before, gain=proof.gain, how=proof.how
+        )
+
+    def _prepare(self, step: Prepare) -> ev.AnyBody:
+        """A merge may lose what its parts gained, or not come about at all; a tree as a whole is what it was."""
+        experiment, speed = step.experiment, self.git.speed
+        if step.how == "cherry-pick" and step.main != experiment.base and self.random.random() < 0.3:
+            return ev.LandingConflicted(experiment=experiment.id, main=step.main, files=("k.cu",))
+        gain = speed[experiment.commit] - speed[self.git.parent[experiment.commit]]
+        if step.how == "whole tree":
+            together = speed[experiment.commit] - speed[step.main]
+        elif step.how == "resolved":
+            together = speed[step.source] - speed[step.main]
+        else:
+            together = gain if self.random.random() < 0.7 else self.random.choice((-0.1, gain / 4))
+        candidate = self.git.commit(f"m-{experiment.id}-{self.random.getrandbits(32):x}", step.main, together)
+        return ev.LandingPrepared(
+            experiment=experiment.id, candidate=candidate, main=step.main, how=step.how, against=step.against
+        )

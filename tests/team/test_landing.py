@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from protocol import events as ev
-from protocol.messages import Decision, Estimate, Measurement, Outcome, Plan, Verdict
-from protocol.state import ExperimentState, LandingState
-from team.landing import LandingDesk, Prepare, Settle
+from protocol.landings import Prepare, Proof, Settle
+from protocol.messages import Estimate, Plan
+from protocol.record import How
+from protocol.state import ExperimentState
+from team.landing import LandingDesk
 from team.workspace.hub import Hub, NotForward
 
 TEXT = "".join(f"// line {number}\n" for number in range(12))
@@ -17,9 +19,6 @@ EDITABLE = ("kernel.cpp",)
 
 def estimate(gain: float) -> Estimate:
     return Estimate(gain=gain, low=gain - 0.01, high=gain + 0.01, pairs=16, restarts=4)
-
-
-DECISION = Decision(state="keep", reason="faster", overall=estimate(0.1))
 
 
 @pytest.fixture
@@ -52,18 +51,17 @@ def edited(line: int, text: str = TEXT) -> str:
     return text.replace(f"// line {line}\n", f"// line {line}, faster\n")
 
 
-def prepare(desk: LandingDesk, hub: Hub, one: ExperimentState) -> ev.LandingPrepared:
-    body = desk.carry_out(Prepare(one, hub.main))
+def prepare(
+    desk: LandingDesk, hub: Hub, one: ExperimentState, how: How = "cherry-pick", source: str = ""
+) -> ev.LandingPrepared:
+    (body,) = desk.carry_out(Prepare(one, hub.main, how, source or one.commit))
     assert isinstance(body, ev.LandingPrepared)
     return body
 
 
-def settle(one: ExperimentState, prepared: ev.LandingPrepared, verdict: Verdict = Verdict.KEEP) -> Settle:
-    measured = ev.LandingMeasured(
-        duty="v1", experiment=one.id, device="d", measurement=Measurement(outcome=Outcome.MEASURED), decision=DECISION
-    )
-    landing = LandingState(one.id, one.agent, prepared.candidate, prepared.main, prepared.how, measured)
-    return Settle(one, landing, verdict, "because", prepared.main)
+def settle(one: ExperimentState, prepared: ev.LandingPrepared) -> Settle:
+    proof = Proof(one.id, prepared.candidate, prepared.main, prepared.how, estimate(0.1), ("v1",))
+    return Settle(one, proof, "faster")
 
 
 def text_of(hub: Hub, commit: str) -> str:
@@ -75,7 +73,7 @@ def test_two_changes_that_compose_land_one_after_the_other(desk: LandingDesk, hu
     for one in (first, second):
         prepared = prepare(desk, hub, one)
         assert (prepared.how, prepared.main) == ("cherry-pick", hub.main)
-        landed = desk.carry_out(settle(one, prepared))
+        (landed,) = desk.carry_out(settle(one, prepared))
         assert isinstance(landed, ev.Landed)
         assert (landed.commit, landed.before) == (hub.main, prepared.main)
     assert text_of(hub, hub.main) == edited(10, edited(1))
@@ -95,14 +93,65 @@ def test_a_commit_on_main_says_which_experiment_it_was_and_what_it_gave(desk: La
         assert trailer in message.splitlines()
 
 
-def test_a_change_that_conflicts_is_compared_as_a_whole_tree(desk: LandingDesk, hub: Hub) -> None:
+@pytest.fixture
+def conflicting(desk: LandingDesk, hub: Hub) -> ExperimentState:
+    """A kept change of a line that main changed otherwise."""
     first = experiment(hub, "x1", edited(1))
     second = experiment(hub, "x2", TEXT.replace("// line 1\n", "// other\n"))
     desk.carry_out(settle(first, prepare(desk, hub, first)))
-    prepared = prepare(desk, hub, second)
+    return second
+
+
+def test_a_conflict_is_said_with_its_files_and_changes_nothing(
+    desk: LandingDesk, hub: Hub, conflicting: ExperimentState
+) -> None:
+    before = hub.main
+    (body,) = desk.carry_out(Prepare(conflicting, hub.main, "cherry-pick", conflicting.commit))
+    assert body == ev.LandingConflicted(experiment="x2", main=before, files=("kernel.cpp",))
+    assert hub.main == before
+
+
+def test_a_resolved_conflict_becomes_a_commit_on_main(
+    desk: LandingDesk, hub: Hub, conflicting: ExperimentState
+) -> None:
+    text = edited(1).replace("faster", "faster and other")
+    resolved = hub.commit(hub.main, {"kernel.cpp": text}, "both", {}, EDITABLE)
+    prepared = prepare(desk, hub, conflicting, "resolved", resolved)
+    assert prepared.how == "resolved"
+    assert text_of(hub, prepared.candidate) == text
+    assert "Technique: unroll" in hub.git.text("log", "-1", "--format=%B", prepared.candidate).splitlines()
+    (landed,) = desk.carry_out(settle(conflicting, prepared))
+    assert isinstance(landed, ev.Landed)
+    assert (landed.how, hub.main) == ("resolved", prepared.candidate)
+
+
+def test_a_merge_that_touches_other_files_than_the_editable_ones_does_not_land(
+    desk: LandingDesk, hub: Hub, conflicting: ExperimentState
+) -> None:
+    smuggled = hub.commit(hub.main, {"reference.py": "cheat\n"}, "both", {}, (*EDITABLE, "reference.py"))
+    (refused,) = desk.carry_out(Prepare(conflicting, hub.main, "resolved", smuggled))
+    assert isinstance(refused, ev.LandingRefused)
+    assert "reference.py" in refused.why
+
+
+def test_a_change_that_nobody_can_merge_is_compared_as_a_whole_tree(
+    desk: LandingDesk, hub: Hub, conflicting: ExperimentState
+) -> None:
+    prepared = prepare(desk, hub, conflicting, "whole tree")
     assert prepared.how == "whole tree"
-    assert text_of(hub, prepared.candidate) == text_of(hub, second.commit)
+    assert text_of(hub, prepared.candidate) == text_of(hub, conflicting.commit)
     assert hub.is_ancestor(hub.main, prepared.candidate)
+
+
+def test_a_pair_goes_on_record_with_the_step_that_found_it(
+    desk: LandingDesk, hub: Hub, conflicting: ExperimentState
+) -> None:
+    bad = ev.InteractsBadly(experiment="x2", others=("x1",), candidate="m", why="slower")
+    told = desk.carry_out(Prepare(conflicting, hub.main, "whole tree", conflicting.commit, bad=(bad,)))
+    assert told[0] == bad
+    assert isinstance(told[1], ev.LandingPrepared)
+    told = desk.carry_out(Settle(conflicting, None, "REVERT: slower", (bad,)))
+    assert told == (bad, ev.LandingRefused(experiment="x2", why="REVERT: slower"))
 
 
 def test_a_chain_of_kept_commits_lands_link_by_link(desk: LandingDesk, hub: Hub) -> None:
@@ -127,19 +176,16 @@ def test_a_link_lands_without_one_that_was_refused(desk: LandingDesk, hub: Hub) 
 def test_what_main_holds_already_is_refused(desk: LandingDesk, hub: Hub, text: str) -> None:
     first, again = experiment(hub, "x1", edited(1)), experiment(hub, "x2", text)
     desk.carry_out(settle(first, prepare(desk, hub, first)))
-    refused = desk.carry_out(Prepare(again, hub.main))
+    (refused,) = desk.carry_out(Prepare(again, hub.main, "cherry-pick", again.commit))
     assert isinstance(refused, ev.LandingRefused)
     assert "already" in refused.why
 
 
-@pytest.mark.parametrize("verdict", [v for v in Verdict if not v.kept])
-def test_main_stands_still_when_the_verification_does_not_confirm(
-    desk: LandingDesk, hub: Hub, verdict: Verdict
-) -> None:
+def test_main_stands_still_without_a_proof(desk: LandingDesk, hub: Hub) -> None:
     one, before = experiment(hub, "x1", edited(1)), hub.main
-    refused = desk.carry_out(settle(one, prepare(desk, hub, one), verdict))
-    assert isinstance(refused, ev.LandingRefused)
-    assert verdict.value in refused.why
+    prepare(desk, hub, one)
+    (refused,) = desk.carry_out(Settle(one, None, "REVERT: slower"))
+    assert refused == ev.LandingRefused(experiment="x1", why="REVERT: slower")
     assert hub.main == before
 
 

@@ -74,6 +74,10 @@ def test_every_other_event_has_its_line_or_none(script: Script) -> None:
     script.say("exploiter-1", ev.PlanRefused(experiment=refused, plan=script.plan(), why="closed category"))
     script.say("exploiter-1", ev.NothingProposed(experiment=refused, why="no idea left"))
     script.say("explorer-1", ev.AgentLost(why="killed by signal 9"))
+    script.say("", ev.LandingConflicted(experiment=ident, main=script.state.main, files=("k.cpp",)))
+    script.say("explorer-1", ev.MergeResolved(duty="g1", experiment=ident, why="hunks overlap"))
+    script.say("", ev.InteractsBadly(experiment=ident, others=(ident,), candidate="c" * 40, why="no faster together"))
+    script.say("", ev.Mended(what=("Removed a lock.",)))
     script.say("", ev.LandingRefused(experiment=ident, why="slower on the merged tree"))
     script.measure_main("exploiter-1")
     script.say("", ev.RoundEnded(number=1, recap=("explorer-1: 1 experiment",)))
@@ -84,6 +88,7 @@ def test_every_other_event_has_its_line_or_none(script: Script) -> None:
     script.say("explorer-1", ev.BaselineRefused(duty="b9", why="does not build"))
     text = "\n".join(lines_of(script.run_dir))
     for word in ("search", "profile", "closed category", "no idea left", "killed by signal 9", "slower on the merged",
+                 "conflict", "could not resolve", "hunks overlap", "bad pair", "no faster together", "Removed a lock.",
                  "main ", "round 1", "stopping", "in flight and lost: explorer-1", "finished", "submitted",
                  "does not build"):  # fmt: skip
         assert word in text

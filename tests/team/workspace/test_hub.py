@@ -2,14 +2,24 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import KERNEL, fingerprint, git, make_repository
 
+from protocol.landings import Proof
+from protocol.messages import Estimate
 from team.errors import UserError
 from team.workspace.command import GitFailed
 from team.workspace.hub import Hub, NotForward
+
+
+def proof(hub: Hub, commit: str) -> Proof:
+    """What a verification of ``commit`` against main would prove."""
+    gain = Estimate(gain=0.1, low=0.05, high=0.15, pairs=8, restarts=2)
+    return Proof("x1", commit, hub.main, "cherry-pick", gain, ("v1",))
+
 
 EDIT = {"kernel.cpp": "void solve() { /* faster */ }\n"}
 
@@ -21,7 +31,7 @@ def test_clone_stands_at_head_and_leaves_the_user_alone(any_task: Path, tmp_path
     hub = Hub.create(tmp_path / "run", any_task)
     tree = hub.worktree("explorer-0")
     made = tree.commit(EDIT, "faster", {"Experiment": "e7"}, ("kernel.cpp",))
-    hub.fast_forward("main", made)
+    hub.fast_forward(proof(hub, made))
     assert fingerprint(root) == before
     assert hub.baseline == git(root, "rev-parse", "HEAD")
     assert (tree.task_folder / "kernel.cpp").read_text() == EDIT["kernel.cpp"]
@@ -94,13 +104,21 @@ def test_a_second_campaign_in_the_same_folder_is_refused(hub: Hub, task: Path, t
 def test_main_moves_forward_only(hub: Hub, kernel_commit: Callable[..., str]) -> None:
     one = kernel_commit("1\n")
     rival = kernel_commit("2\n")
-    hub.fast_forward("main", one)
-    hub.fast_forward("main", one)
-    with pytest.raises(NotForward):
-        hub.fast_forward("main", rival)
-    with pytest.raises(NotForward):
-        hub.fast_forward("main", hub.baseline)
+    step = proof(hub, one)
+    hub.fast_forward(step)
+    hub.fast_forward(step)
+    for unproven in (proof(hub, rival), proof(hub, hub.baseline), replace(step, commit=rival)):
+        with pytest.raises(NotForward):
+            hub.fast_forward(unproven)
     assert hub.main == one
+
+
+def test_main_moves_from_where_it_was_verified_only(hub: Hub, kernel_commit: Callable[..., str]) -> None:
+    one = kernel_commit("1\n")
+    two = kernel_commit("2\n", one)
+    with pytest.raises(NotForward, match="not verified as its successor"):
+        hub.fast_forward(replace(proof(hub, two), before=one))
+    assert hub.main == hub.baseline
 
 
 def test_tags_never_move(hub: Hub, kernel_commit: Callable[..., str]) -> None:
