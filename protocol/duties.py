@@ -6,7 +6,6 @@ the baseline, and then the next experiment.
 
 from math import exp
 
-from protocol.landings import partners
 from protocol.messages import (
     Baseline,
     Duty,
@@ -153,7 +152,7 @@ def _resolve(state: CampaignState, landing: LandingState) -> ResolveMerge:
         files=landing.conflict,
         plan=experiment.plan,
         parameters=experiment.parameters,
-        main_plans=tuple(other.plan for other in partners(state, experiment) if other.plan),
+        main_plans=tuple(other.plan for other in state.partners(experiment) if other.plan),
     )
 
 

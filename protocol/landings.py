@@ -9,22 +9,10 @@ from dataclasses import dataclass
 
 from protocol import events as ev
 from protocol.messages import Estimate, Verdict
-from protocol.record import CampaignState, ExperimentState, How, LandingState
+from protocol.record import CampaignState, ExperimentState, How, LandingState, Proof
 from protocol.sequential import combine
 from protocol.simplicity import is_simpler
 from protocol.verdict import judge
-
-
-@dataclass(frozen=True)
-class Proof:
-    """That the ledger holds the verification of ``commit`` as the successor of ``before``; made by ``pending``."""
-
-    experiment: str
-    commit: str
-    before: str
-    how: How
-    gain: Estimate
-    duties: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -68,12 +56,6 @@ def pending(state: CampaignState) -> Step | None:
     if landing.merged is not None:
         return _better_parent(state, landing, verdict, reason)
     return _kept(state, landing, reason) if verdict.kept else _refused(state, landing, verdict, reason)
-
-
-def partners(state: CampaignState, experiment: ExperimentState) -> tuple[ExperimentState, ...]:
-    """What main holds and the experiment's own tree does not, in the order of their numbers."""
-    foreign = state.holds.get(state.main, frozenset()) - state.holds.get(experiment.commit, frozenset())
-    return tuple(sorted((state.experiments[name] for name in foreign), key=lambda e: e.number))
 
 
 def _after_conflict(experiment: ExperimentState, landing: LandingState) -> Prepare | None:
@@ -141,8 +123,8 @@ def _gain(measured: ev.LandingMeasured) -> Estimate:
 
 def _composed(state: CampaignState, experiment: ExperimentState) -> bool:
     """Whether the merge is another tree than the author's own."""
-    merged = state.holds.get(state.main, frozenset()) | {experiment.id}
-    return merged != state.holds.get(experiment.commit, merged)
+    ours, theirs = state.lineage.apart(state.main, experiment.commit)
+    return ours | {experiment.id} != theirs
 
 
 def _ahead(state: CampaignState, experiment: ExperimentState) -> float:
@@ -151,7 +133,7 @@ def _ahead(state: CampaignState, experiment: ExperimentState) -> float:
 
 
 def _pair(state: CampaignState, candidate: str, experiment: ExperimentState, why: str) -> tuple[ev.InteractsBadly, ...]:
-    others = tuple(other.id for other in partners(state, experiment))
+    others = tuple(other.id for other in state.partners(experiment))
     if not others:
         return ()
     return (ev.InteractsBadly(experiment=experiment.id, others=others, candidate=candidate, why=why[:500]),)

@@ -6,6 +6,7 @@ from typing import Literal
 from protocol import counters
 from protocol import events as ev
 from protocol.index import Index
+from protocol.lineage import Lineage
 from protocol.messages import (
     DeviceInfo,
     Duty,
@@ -109,11 +110,23 @@ class Merged:
     measured: ev.LandingMeasured
 
 
+@dataclass(frozen=True)
+class Proof:
+    """That the ledger holds the verification of ``commit`` as the successor of ``before``; made by ``pending``."""
+
+    experiment: str
+    commit: str
+    before: str
+    how: How
+    gain: Estimate
+    duties: tuple[str, ...]
+
+
 @dataclass
 class CampaignState:
     """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
     ``levels`` the log gain over the baseline of every kept or landed commit as its steps add up,
-    ``holds`` the experiments whose changes such a commit contains, ``bad_pairs`` the compositions that did not pay,
+    ``lineage`` which changes such a commit contains, ``bad_pairs`` the compositions that did not pay,
     ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST."""
 
     start: ev.CampaignStarted | None = None
@@ -126,7 +139,7 @@ class CampaignState:
     levels: dict[str, float] = field(default_factory=dict[str, float])
     landings: dict[str, LandingState] = field(default_factory=dict[str, LandingState])
     landed: list[ev.Landed] = field(default_factory=list[ev.Landed])
-    holds: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    lineage: Lineage = field(default_factory=Lineage)
     bad_pairs: list[ev.InteractsBadly] = field(default_factory=list[ev.InteractsBadly])
     crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
     abandoned: list[str] = field(default_factory=list[str])
@@ -186,6 +199,11 @@ class CampaignState:
     def device_of(self, agent: AgentState) -> str:
         """The device that an agent works on: the one it joined with, else the one it was meant to get."""
         return agent.device.id if agent.device else agent.member.device
+
+    def partners(self, experiment: ExperimentState) -> tuple[ExperimentState, ...]:
+        """What main holds and the experiment's own tree does not, in the order of their numbers."""
+        ours, theirs = self.lineage.apart(self.main, experiment.commit)
+        return tuple(sorted((self.experiments[name] for name in ours - theirs), key=lambda e: e.number))
 
     def head_of(self, agent: str) -> str:
         """The commit that the agent's next experiment starts from.

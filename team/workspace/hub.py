@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from protocol.landings import Proof
+from protocol.record import Proof
 from team.errors import UserError
 from team.workspace import bundles, origin
 from team.workspace.command import Git

@@ -9,7 +9,7 @@ from story import A, B, Story, decision, measured, plan, started
 from protocol import events as ev
 from protocol.admission import refusal
 from protocol.briefing import briefing_of
-from protocol.landings import Prepare, Settle, partners, pending
+from protocol.landings import Prepare, Settle, pending
 from protocol.messages import Outcome, ResolveMerge, Verdict, VerifyLanding
 
 
@@ -64,6 +64,17 @@ def test_a_merge_that_gains_more_than_the_author_is_ahead_needs_no_second_measur
     prepared(story, b)
     verified(story, b, "keep", 0.5)
     assert settled(story).proof is not None
+
+
+def test_what_was_prepared_on_an_older_main_is_prepared_again() -> None:
+    story = started()
+    a, b = kept(story, A, 0.3, "tile"), kept(story, B, 0.1, "unroll")
+    story.say("", ev.LandingPrepared(experiment=b, candidate="old", main="base", how="cherry-pick"))
+    story.land(a, B)
+    step = pending(story.state)
+    assert isinstance(step, Prepare)
+    assert (step.main, step.how) == (story.state.main, "cherry-pick")
+    assert not isinstance(story.duty(A), VerifyLanding)
 
 
 @pytest.fixture
@@ -232,20 +243,20 @@ def land(story: Story) -> None:
 def test_main_holds_what_landed_and_a_whole_tree_drops_the_rest(rival: tuple[Story, str]) -> None:
     story, b = rival
     (a,) = [landed.experiment for landed in story.state.landed]
-    assert story.state.holds[story.state.main] == {a}
+    assert story.state.lineage.holds(story.state.main) == {a}
     verified(story, b, "keep", 0.3)
     land(story)
-    assert story.state.holds[story.state.main] == {b}
+    assert story.state.lineage.holds(story.state.main) == {b}
 
 
 def test_a_landed_merge_holds_both() -> None:
     story, b = two_wins()
     (a,) = [landed.experiment for landed in story.state.landed]
-    assert [other.id for other in partners(story.state, story.state.experiments[b])] == [a]
+    assert [other.id for other in story.state.partners(story.state.experiments[b])] == [a]
     prepared(story, b)
     verified(story, b, "keep", 0.1)
     land(story)
-    assert story.state.holds[story.state.main] == {a, b}
+    assert story.state.lineage.holds(story.state.main) == {a, b}
 
 
 @pytest.fixture

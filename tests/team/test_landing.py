@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from protocol import events as ev
-from protocol.landings import Prepare, Proof, Settle
+from protocol.landings import Prepare, Settle
 from protocol.messages import Estimate, Plan
-from protocol.record import How
+from protocol.record import How, Proof
 from protocol.state import ExperimentState
 from team.landing import LandingDesk
 from team.workspace.hub import Hub, NotForward

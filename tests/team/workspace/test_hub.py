@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import KERNEL, fingerprint, git, make_repository
 
-from protocol.landings import Proof
 from protocol.messages import Estimate
+from protocol.record import Proof
 from team.errors import UserError
 from team.workspace.command import GitFailed
 from team.workspace.hub import Hub, NotForward
