@@ -168,9 +168,7 @@ def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     state.main = body.commit
     state.levels[body.commit] = state.levels.get(body.before, 0.0) + body.gain.gain
     whole = body.how == "whole tree"
-    state.lineage.grow(
-        body.commit, state.experiments[body.experiment].base if whole else body.before, body.experiment
-    )
+    state.lineage.grow(body.commit, state.experiments[body.experiment].base if whole else body.before, body.experiment)
     state.landed.append(body)
     _settled(state, body.experiment)
     state.experiments[body.experiment].landing = "landed"

@@ -29,7 +29,12 @@ def two_wins(first: float = 0.3, second: float = 0.1) -> tuple[Story, str]:
 def prepared(story: Story, ident: str, **more: Any) -> None:
     step = pending(story.state)
     assert isinstance(step, Prepare)
-    fields = {"candidate": f"m-{ident}-{step.how}", "main": step.main, "how": step.how, "against": step.against}
+    fields: dict[str, Any] = {
+        "candidate": f"m-{ident}-{step.how}",
+        "main": step.main,
+        "how": step.how,
+        "against": step.against,
+    }
     story.say("", *step.bad, ev.LandingPrepared(experiment=ident, **fields | more))
 
 
