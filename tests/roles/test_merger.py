@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.messages import Briefing, Merge, Phase, Plan, Position, ResolveMerge, Role
+from protocol.messages import Briefing, Merge, Parameter, Phase, Plan, Position, ResolveMerge, Role
 from roles.merger import reapplied, resolve_mechanically, weave, woven
 from roles.minds.catalog import CatalogMind
 from roles.minds.mind import CannotResolve
@@ -41,7 +41,7 @@ def brief(editable: dict[str, str]) -> Briefing:
     )  # fmt: skip
 
 
-def merge(base: str, main: str, theirs: str, technique: str = "own idea", **parameters: str | int) -> Merge:
+def merge(base: str, main: str, theirs: str, technique: str = "own idea", **parameters: Parameter) -> Merge:
     duty = ResolveMerge(
         id="g1", experiment="x2", base="b", candidate="c", main="m", files=("k.cpp",), plan=plan(technique),
         parameters=parameters,
