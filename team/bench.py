@@ -18,12 +18,13 @@ from protocol.messages import Decision, Estimate, Measurement, Noise, Outcome, V
 from protocol.sequential import decide
 from protocol.simplicity import is_simpler
 from protocol.verdict import judge
-from team.devices import discover
+from team.devices import discover, has_gpu
 from team.duties import median_ns
 from team.errors import UserError
 from team.judge.client import Judge
-from team.judge.request import Calibrate, Compare
+from team.judge.request import Calibrate, Check, Compare
 from team.runs import find_run
+from team.scope import refuse_without_gpu
 from team.tasks.spec import TaskSpec, read_spec
 from team.workspace.command import Git
 from team.workspace.hub import Hub
@@ -74,6 +75,8 @@ def _ratio(estimate: Estimate) -> dict[str, float]:
 def evaluate_task(folder: Path) -> RenderableType:
     """Build, check and time the kernel as it stands in ``folder``; ``UserError`` when it is not fit to start from."""
     spec = read_spec(folder)
+    if spec.contract == "triton" and not has_gpu():
+        return _interpreted(spec, folder.resolve())
     with _judge(spec) as (judge_process, device):
         noise, measured = _calibrated(judge_process, folder.resolve(), folder.resolve())
     table = Table("workload", "median per launch", "worst error / tolerance", box=None)
@@ -84,11 +87,25 @@ def evaluate_task(folder: Path) -> RenderableType:
     return Group(f"{spec.name}: {spec.source}", table, foot)
 
 
+def _interpreted(spec: TaskSpec, folder: Path) -> RenderableType:
+    """Whether a Triton kernel is right, by Triton's interpreter; ``UserError`` when it is not."""
+    with _judge(spec, "cpu") as (judge_process, _):
+        found = judge_process.check(Check(task=str(folder), tree=str(folder)))
+    if found.outcome is not Outcome.MEASURED:
+        raise UserError(f"{spec.source} is not right ({found.outcome.value}). {found.detail}", "Mend the kernel.")
+    table = Table("workload", "outputs compared", "worst error / tolerance", box=None)
+    for check in found.checks:
+        table.add_row(check.workload, str(check.checks), f"{check.worst:.3f}")
+    foot = f"correct on {len(found.checks)} workloads, by Triton's interpreter; its speed needs a GPU"
+    return Group(f"{spec.name}: {spec.source}", table, foot)
+
+
 def compare_commits(a: str, b: str, task: Path, run: Path | None) -> Comparison:
     """B against A by the law. In a campaign, 'base' and 'result' are its baseline and its main."""
     with tempfile.TemporaryDirectory(prefix="kernelteam-ab-") as scratch:
         trusted, base, candidate = _trees(a, b, task, run, Path(scratch))
         spec = read_spec(trusted)
+        refuse_without_gpu(spec)
         with _judge(spec) as (judge_process, device):
             noise, _ = _calibrated(judge_process, trusted, base)
             request = Compare(task=str(trusted), base=str(base), candidate=str(candidate), noise=noise)
@@ -111,8 +128,8 @@ def _calibrated(judge_process: Judge, trusted: Path, base: Path) -> tuple[Noise,
 
 
 @contextmanager
-def _judge(spec: TaskSpec) -> Iterator[tuple[Judge, str]]:
-    device = discover(spec.device, 1)[0]
+def _judge(spec: TaskSpec, kind: str | None = None) -> Iterator[tuple[Judge, str]]:
+    device = discover(kind or spec.device, 1)[0]
     with tempfile.TemporaryDirectory(prefix="kernelteam-judge-") as scratch, Judge(device, Path(scratch)) as found:
         yield found, device.id
 

@@ -8,7 +8,7 @@ from protocol.memory import place_of
 from protocol.messages import Outcome
 from roles.minds.registry import UnknownMind, make_mind
 from team.campaign import members, merged_policy, read_campaign, read_team
-from team.devices import discover, how_many
+from team.devices import discover, has_gpu, how_many
 from team.devices.device import Device
 from team.devices.hardware import hardware_of
 from team.errors import UserError
@@ -17,7 +17,7 @@ from team.judge.request import Check
 from team.launch import Scope, language_of
 from team.memory import advice_for
 from team.runs import new_run
-from team.tasks.spec import read_spec
+from team.tasks.spec import TaskSpec, read_spec
 from team.workspace.origin import inspect
 
 Number = TypeVar("Number", int, float)
@@ -34,6 +34,7 @@ def scope_of(
 ) -> Scope:
     """The scope to confirm. ``UserError`` names the first thing that is wrong and its remedy."""
     spec = read_spec(task)
+    refuse_without_gpu(spec)
     file = read_campaign(campaign)
     there = how_many(spec.device)
     wanted = read_team(agents, file, min(2, there) if spec.device == "cpu" else there)
@@ -60,6 +61,15 @@ def scope_of(
         advice=advice,
         advice_note=note,
     )
+
+
+def refuse_without_gpu(spec: TaskSpec) -> None:
+    """Raise the user's sentence when a Triton kernel is to be measured on a machine without a GPU."""
+    if spec.contract == "triton" and not has_gpu():
+        raise UserError(
+            f"Speed of Triton kernels needs a GPU, and there is none here for task {spec.name}.",
+            "Measure it where there is one; whether the kernel is right can be seen here: kernelteam eval TASK",
+        )
 
 
 def _refuse_unknown_mind(name: str) -> None:

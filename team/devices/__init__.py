@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from team.devices.cpu import CpuDevice, cpu_device, cpu_devices, usable_cores
 from team.devices.cuda import CudaDevice, count_cuda, cuda_device, cuda_devices
 from team.devices.device import Device
+from team.errors import UserError
 
 
 def discover(kind: str, count: int) -> Sequence[Device]:
@@ -15,6 +16,14 @@ def discover(kind: str, count: int) -> Sequence[Device]:
 def how_many(kind: str) -> int:
     """How many agents of a kind this machine can hold; a ``UserError`` where there is no driver for it."""
     return len(usable_cores()) if kind == "cpu" else count_cuda()
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU that this process may use."""
+    try:
+        return count_cuda() > 0
+    except UserError:
+        return False
 
 
 def open_device(name: str) -> CpuDevice | CudaDevice:

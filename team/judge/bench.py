@@ -14,7 +14,7 @@ from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
 from team.judge.arena import Arena, Layout, Lease, arrange, pointer_mask
 from team.judge.build import Artifact, Builder
-from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerLied, RunnerSilent, Side
+from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerLied, RunnerRaised, RunnerSilent, Side
 from team.judge.runner.process import START_S, RunnerProcess, Sample, program_recipe
 from team.judge.shim import shim_recipe
 from team.tasks.spec import Workload
@@ -42,7 +42,7 @@ class Stand:
         except RunnerEnded as error:
             self.ended = True
             raise Failed(self.side, Outcome.CRASHED, f"its process {error}", self.workload) from error
-        except RunnerFaulted as error:
+        except (RunnerFaulted, RunnerRaised) as error:
             self.ended = True
             raise Failed(self.side, Outcome.CRASHED, f"its process {error}", self.workload) from error
         except RunnerSilent as error:

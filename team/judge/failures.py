@@ -88,5 +88,13 @@ class RunnerFaulted(Exception):
         self.error = error
 
 
+class RunnerRaised(Exception):
+    """A candidate's host code raised an exception: its own last line."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"raised {said}".rstrip("."))
+        self.said = said
+
+
 class RunnerLied(Exception):
     """A runner sent something that the protocol does not allow; only foreign code in it can do that."""

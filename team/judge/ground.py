@@ -20,6 +20,7 @@ from team.judge.cuda.roofs import measure_roofs
 from team.judge.inputs import InputSource
 from team.judge.kernels import KernelShop
 from team.judge.pairs import Tally
+from team.judge.triton.bench import InterpretingBench
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 
@@ -73,7 +74,7 @@ class CpuGround:
     """Kernels on CPU cores."""
 
     def __init__(self, device: CpuDevice, shop: KernelShop, folder: Path) -> None:
-        self.bench = Bench(device, shop.host, folder)
+        self.bench: Bench = InterpretingBench(device, shop.host, folder)
 
     def inputs(self, task: Task) -> InputSource:
         """See ``Ground``."""

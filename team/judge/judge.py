@@ -23,6 +23,7 @@ from team.judge.failures import BaselineBroken, Failed
 from team.judge.ground import TimingLoop, ground_of
 from team.judge.kernels import Kernel, KernelShop
 from team.judge.request import Calibrate, Check, Compare, Screen
+from team.judge.triton.bench import refuse_timing
 from team.tasks.task import Task
 
 PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
@@ -52,12 +53,13 @@ class Judge:
         self._still_wanted = still_wanted
 
     def close(self) -> None:
-        """Give the arenas back."""
+        """Give the arenas back and end what waits."""
         self._ground.bench.close()
+        self._shop.close()
 
     def compare(self, request: Compare) -> Measurement:
         """Build, check and time the candidate against the base until the sequential test decides."""
-        task = self._shop.task(Path(request.task))
+        task = self._timed(request.task)
         evidence = Evidence(self._device.info())
 
         def measure() -> None:
@@ -70,14 +72,14 @@ class Judge:
 
     def screen(self, request: Screen) -> list[Measurement]:
         """One restart of a few pairs per candidate: enough to pick a champion, never to keep one."""
-        task = self._shop.task(Path(request.task))
+        task = self._timed(request.task)
         trees = [Path(tree) for tree in request.candidates]
         self._shop.build_ahead(task, [Path(request.base), *trees])
         return [self._screened(task, Path(request.base), tree) for tree in trees]
 
     def calibrate(self, request: Calibrate) -> tuple[Noise, Measurement, dict[str, Any]]:
         """A/A with many restarts, then A/A plus known extra work; the noise, the A/A samples, and what both found."""
-        task, tree = self._shop.task(Path(request.task)), Path(request.base)
+        task, tree = self._timed(request.task), Path(request.base)
         evidence, policy = Evidence(self._device.info()), task.spec.policy
         try:
             base, twin = self._built(task, evidence, tree, tree)
@@ -115,6 +117,12 @@ class Judge:
             evidence.checks = tuple(record.checks.values())
 
         return _concluded(evidence, measure)
+
+    def _timed(self, folder: str) -> Task:
+        """The task, which must be one whose speed can be measured on this device."""
+        task = self._shop.task(Path(folder))
+        refuse_timing(task, self._device.id)
+        return task
 
     def _screened(self, task: Task, base_tree: Path, tree: Path) -> Measurement:
         evidence = Evidence(self._device.info())

@@ -21,6 +21,7 @@ from team.judge.cuda.ptxas import remarks
 from team.judge.failures import BuildFailed, Failed, Forbidden, Foreign, Side
 from team.judge.screening import Screening, screening_of
 from team.judge.tree import build_files, editable_text, refuse_other_edits
+from team.judge.triton.shop import TritonShop, facts_of
 from team.tasks.signature import SignatureError, parse_signature
 from team.tasks.task import Task, load_task
 
@@ -42,9 +43,15 @@ class KernelShop:
         self.host, self.native = Builder(*places), Builder(*places)
         if isinstance(device, CudaDevice):
             self.native = Builder(*places, "nvcc", remarks)
+        target, facts = (device.target, facts_of(device)) if isinstance(device, CudaDevice) else (None, {})
+        self._triton = TritonShop(self.host, places[0], target, facts)
         self._device = device
         self._tasks: dict[str, Task] = {}
         self._digests: dict[int, str] = {}
+
+    def close(self) -> None:
+        """End processes that wait for a source."""
+        self._triton.close()
 
     def task(self, folder: Path) -> Task:
         """The trusted task in ``folder``, loaded again when one of its files changed."""
@@ -55,11 +62,11 @@ class KernelShop:
         return self._tasks[digest]
 
     def _loaded(self, folder: Path) -> Task:
-        task = load_task(folder)
+        task = load_task(folder, interpreted=not isinstance(self._device, CudaDevice))
         if self._policy is not None:
             task = task.under(self._policy)
         kind = "cuda" if isinstance(self._device, CudaDevice) else "cpu"
-        if task.spec.device != kind:
+        if task.spec.device != kind and task.spec.contract != "triton":  # Triton is interpreted where there is no GPU
             raise UserError(
                 f"Task {task.spec.name} is for device '{task.spec.device}', this judge has {self._device.id}.",
                 "Correct 'device' in task.toml, or ask for another device.",
@@ -87,6 +94,8 @@ class KernelShop:
         """The kernel in ``tree``; raises ``Failed`` when it may not be judged or does not build."""
         refuse_other_edits(task.spec, task.folder, tree, side)
         files = editable_text(task.spec, tree, side)
+        if task.spec.contract == "triton":
+            return Kernel(files, self._triton.artifact(task, files, side))
         self._hold_to_signature(task, files, side)
         screening = screening_of(task.spec, _originals(task))
         try:

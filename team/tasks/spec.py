@@ -30,12 +30,13 @@ class Workload(_Strict):
 
 
 class Argument(_Strict):
-    """One pointer parameter of the kernel."""
+    """One pointer parameter of the kernel; of a Triton kernel, one tensor."""
 
     shape: tuple[str | int, ...] = Field(description="extents: dim names, integers or products such as 'M*K'")
     role: Literal["input", "output", "inout"] | None = Field(
-        default=None, description="default: a const pointer is an input, any other an output"
+        default=None, description="default: a const pointer is an input, any other an output; a tensor is an input"
     )
+    dtype: str = Field(default="float32", description="of a Triton kernel's tensor; a pointer's is in the source")
     values: Literal["normal", "uniform", "positive", "integers"] = Field(
         default="normal", description="distribution of an input that the reference module does not make itself"
     )
@@ -90,15 +91,19 @@ class TaskSpec(_Strict):
         default_factory=dict, description="per output name; 'default' holds for the rest"
     )
     workloads: tuple[Workload, ...] = Field(min_length=1)
+    interpreted: tuple[Workload, ...] = Field(
+        default=(), description="small shapes for Triton's interpreter, which stands in where there is no GPU"
+    )
     build: BuildSpec = BuildSpec()
     screen: ScreenSpec = ScreenSpec()
     policy: Policy = Field(default_factory=Policy, description="overrides of the law's numbers, by name")
 
     @model_validator(mode="after")
     def _coherent(self) -> "TaskSpec":
-        names = [workload.name for workload in self.workloads]
-        if len(set(names)) != len(names):
-            raise ValueError("two workloads have the same name")
+        for workloads in (self.workloads, self.interpreted):
+            names = [workload.name for workload in workloads]
+            if len(set(names)) != len(names):
+                raise ValueError("two workloads have the same name")
         for path in (self.source, self.reference, *self.editable):
             if Path(path).is_absolute() or ".." in Path(path).parts:
                 raise ValueError(f"path '{path}' leaves the task folder")

@@ -8,6 +8,7 @@ reference has them.
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -72,7 +73,13 @@ class Task:
 
     def under(self, policy: Policy) -> "Task":
         """The same task under a campaign's law."""
-        return Task(self.folder, self.spec.model_copy(update={"policy": policy}), self.signature, self._module)
+        twin = copy(self)
+        twin.spec = self.spec.model_copy(update={"policy": policy})
+        return twin
+
+    def numbers(self, workload: Workload) -> dict[str, Any]:
+        """What the kernel and the reference are given beside the tensors, by name."""
+        return {**workload.dims, **workload.scalars}
 
     @property
     def language(self) -> Literal["cpp", "cuda"]:
@@ -101,7 +108,7 @@ class Task:
 
     def reference(self, workload: Workload, inputs: Mapping[str, torch.Tensor], double: bool = False) -> Tensors:
         """Every output by name. Narrow floats are computed in float32, or all floats in float64 when ``double``."""
-        arguments: dict[str, Any] = {**workload.dims, **workload.scalars}
+        arguments = self.numbers(workload)
         like = next(iter(inputs.values()), torch.empty(0))  # its device, and under vmap its batch
         for buffer in self.buffers:
             wide = _wide(buffer.dtype, double)
@@ -136,7 +143,7 @@ class Task:
         """``flops`` and ``bytes_min`` of one launch from the optional ``workload_model``; empty without one."""
         if not callable(getattr(self._module, "workload_model", None)):
             return {}
-        model = self._call("workload_model", {**workload.dims, **workload.scalars})
+        model = self._call("workload_model", self.numbers(workload))
         try:
             return {str(key): float(value) for key, value in model.items()}
         except (AttributeError, TypeError, ValueError):
@@ -208,16 +215,24 @@ class Task:
             ) from error
 
 
-def load_task(folder: Path) -> Task:
-    """The task in ``folder``; whatever is wrong with it is a ``UserError``."""
+def load_task(folder: Path, interpreted: bool = False) -> Task:
+    """The task in ``folder``; whatever is wrong with it is a ``UserError``.
+
+    ``interpreted``: for Triton's interpreter, on the small shapes that the task may have for it.
+    """
     spec = read_spec(folder)
-    if spec.contract != "solve":
-        raise UserError(f"Task {spec.name} has the contract '{spec.contract}'.", "Only 'solve' is judged so far.")
+    if interpreted and spec.interpreted:
+        spec = spec.model_copy(update={"workloads": spec.interpreted})
     try:
         source = (folder / spec.source).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{folder / spec.source} cannot be read: {error}.", "Correct 'source' in task.toml.") from None
-    return Task(folder, spec, parse_signature(source, language_of(spec)), _module(folder / spec.reference))
+    module = _module(folder / spec.reference)
+    if spec.contract == "triton":
+        from team.tasks.triton import triton_task
+
+        return triton_task(folder, spec, source, module)
+    return Task(folder, spec, parse_signature(source, language_of(spec)), module)
 
 
 def language_of(spec: TaskSpec) -> Literal["cpp", "cuda"]:

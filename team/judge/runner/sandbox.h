@@ -28,10 +28,10 @@ inline void limit(__rlimit_resource what, rlim_t value) {
     setrlimit(what, &both);
 }
 
-inline void limits(uint64_t address_space, uint64_t files, bool own_uid) {
+inline void limits(uint64_t address_space, uint64_t files, bool own_uid, uint64_t file_size = 0) {
     limit(RLIMIT_AS, address_space);
     limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_FSIZE, file_size);
     limit(RLIMIT_NOFILE, files);
     limit(RLIMIT_CPU, 1200);  // seconds; the judge's deadlines come first
     limit(RLIMIT_MSGQUEUE, 0);
@@ -117,11 +117,12 @@ class Filter {
     std::vector<sock_filter> code_;
 };
 
-inline bool filter_calls() {
+// `starts` processes of its own: a compiler may, in its process group; a kernel may not.
+inline bool filter_calls(bool starts = false) {
     if (kArch == 0) return false;
     Filter filter;
     const auto self = static_cast<uint32_t>(getpid());
-    for (int number : {SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_socket,
+    for (int number : {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_socket,
                        SYS_socketpair, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_setsid, SYS_setpgid,
                        SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
                        SYS_setpriority, SYS_setrlimit, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_mount,
@@ -130,12 +131,16 @@ inline bool filter_calls() {
                        SYS_pidfd_send_signal, SYS_inotify_init1, SYS_fanotify_init, SYS_kexec_load, SYS_reboot}) {
         filter.refuse(number);
     }
+    if (!starts) {
+        filter.refuse(SYS_execve);
+        filter.refuse(SYS_execveat);
 #if defined(__x86_64__)
-    filter.refuse(SYS_fork);
-    filter.refuse(SYS_vfork);
+        filter.refuse(SYS_fork);
+        filter.refuse(SYS_vfork);
 #endif
-    filter.refuse(SYS_clone3, ENOSYS);  // its flags are in memory; libc falls back to clone, whose flags are not
-    filter.refuse_without(SYS_clone, 0, CLONE_THREAD);
+        filter.refuse(SYS_clone3, ENOSYS);  // its flags are in memory; libc falls back to clone, whose flags are not
+        filter.refuse_without(SYS_clone, 0, CLONE_THREAD);
+    }
     filter.refuse_unless(SYS_kill, 0, self);
     filter.refuse_unless(SYS_tgkill, 0, self);
     filter.refuse_unless(SYS_prlimit64, 2, 0);  // reading a limit stays allowed, setting one does not
@@ -144,7 +149,22 @@ inline bool filter_calls() {
 }
 
 #if defined(LANDLOCK_ACCESS_FS_EXECUTE)
-inline bool landlock(const std::vector<std::string>& devices) {
+// Let `path`, and what lies beneath it, be used in the way of `access`; a path that is not there is passed over.
+inline void permit(long rules, const char* path, uint64_t access) {
+    landlock_path_beneath_attr beneath{};
+    beneath.parent_fd = open(path, O_PATH | O_CLOEXEC);
+    if (beneath.parent_fd < 0) return;
+    beneath.allowed_access = access;
+    if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0) {
+        // a plain file takes no directory rights
+        beneath.allowed_access = access & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
+        syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
+    }
+    close(beneath.parent_fd);
+}
+
+inline bool landlock(const std::vector<std::string>& devices, const std::vector<std::string>& readable = {},
+                     const std::vector<std::string>& writable = {}) {
     constexpr uint64_t reading =
         LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
     landlock_ruleset_attr attributes{};
@@ -153,30 +173,22 @@ inline bool landlock(const std::vector<std::string>& devices) {
     if (rules < 0) return false;
     for (const char* path : {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu", "/proc/cpuinfo",
                              "/proc/meminfo", "/proc/stat"}) {
-        landlock_path_beneath_attr beneath{};
-        beneath.parent_fd = open(path, O_PATH | O_CLOEXEC);
-        if (beneath.parent_fd < 0) continue;
-        beneath.allowed_access = reading;
-        if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0) {
-            beneath.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;  // a plain file takes no directory rights
-            syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
-        }
-        close(beneath.parent_fd);
+        permit(rules, path, reading);
     }
+    for (const std::string& path : readable) permit(rules, path.c_str(), reading);
+    for (const std::string& path : writable) permit(rules, path.c_str(), attributes.handled_access_fs);
     for (const std::string& path : devices) {
-        landlock_path_beneath_attr beneath{};
-        beneath.parent_fd = open(path.c_str(), O_PATH | O_CLOEXEC);
-        if (beneath.parent_fd < 0) continue;
-        beneath.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
-        syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
-        close(beneath.parent_fd);
+        permit(rules, path.c_str(), LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
     }
     bool active = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(static_cast<int>(rules));
     return active;
 }
 #else
-inline bool landlock(const std::vector<std::string>&) { return false; }
+inline bool landlock(const std::vector<std::string>&, const std::vector<std::string>& = {},
+                     const std::vector<std::string>& = {}) {
+    return false;
+}
 #endif
 
 // The first half, before anything of the machine is opened: another uid, and death with the parent.
