@@ -2,14 +2,20 @@
 
 The only class of this package that touches a file. WAL with ``synchronous=FULL``: when ``append`` returns, the events
 are on disk, and a reader in another process (``kernelteam status``) sees them, also after every writer has died.
+
+Raw samples, nine tenths of a report, stand in a column of their own, so that whoever needs only what the state is
+folded from (``events(samples=False)``) does not read them. Beside the events lies the newest snapshot of the state: a
+cache, never a source; see ``protocol.snapshot``.
 """
 
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -24,10 +30,34 @@ CREATE TABLE IF NOT EXISTS events (
     kind TEXT NOT NULL,
     agent TEXT NOT NULL,
     schema INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    samples BLOB
 )
 """
+_CACHE = (
+    "CREATE TABLE IF NOT EXISTS snapshot (seq INTEGER NOT NULL, code TEXT NOT NULL, digest BLOB NOT NULL, body BLOB)",
+    "CREATE TABLE IF NOT EXISTS settled (id TEXT PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL)",
+)
+_INSERT = "INSERT INTO events (seq, time, kind, agent, schema, body, samples) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BUSY_SECONDS = 30.0
+
+
+Row = tuple[int, float, str, str, int, bytes, bytes | None]
+"""An event as it is stored: seq, time, kind, agent, schema, body, samples."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A folded state as bytes: what may still change in ``body``, experiments that are settled by id.
+
+    ``code`` names the law that folded it; ``whole`` says that ``settled`` holds all, not only the newly settled.
+    """
+
+    seq: int
+    code: str
+    body: bytes
+    settled: dict[str, bytes]
+    whole: bool = True
 
 
 class LedgerError(Exception):
@@ -58,6 +88,14 @@ class Ledger:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.execute(_TABLE)
+        if not _splits_samples(self._db):
+            self._db.execute("ALTER TABLE events ADD COLUMN samples BLOB")
+        for statement in _CACHE:
+            self._db.execute(statement)
+
+    def last(self) -> int:
+        """Sequence number of the newest event, 0 when there is none."""
+        return int(self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
 
     def append(self, time: float, entries: Sequence[tuple[str, AnyBody]]) -> list[Event]:
         """Store ``(agent, body)`` entries in one transaction; returns them with their sequence numbers, durable.
@@ -65,33 +103,67 @@ class Ledger:
         Raises ``WireError`` for a body that msgpack cannot hold, ``LedgerError`` when the file takes no more; then
         nothing was stored.
         """
-        blobs = [pack(body.model_dump(mode="json")) for _, body in entries]
-        events: list[Event] = []
+        events = numbered(self.last(), time, entries)
+        self.store([row_of(event) for event in events])
+        return events
+
+    def store(self, rows: Sequence[Row], snapshot: Snapshot | None = None) -> None:
+        """Store rows, and a snapshot of the state after them, in one transaction.
+
+        ``LedgerError``: nothing was stored.
+        """
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            for (agent, body), blob in zip(entries, blobs, strict=True):
-                cursor = self._db.execute(
-                    "INSERT INTO events (time, kind, agent, schema, body) VALUES (?, ?, ?, ?, ?)",
-                    (time, body.kind, agent, SCHEMA, blob),
-                )
-                events.append(Event(seq=int(cursor.lastrowid or 0), time=time, agent=agent, body=body))
+            self._db.executemany(_INSERT, rows)
+            if snapshot is not None:
+                self._remember(snapshot)
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise LedgerError(f"cannot write the ledger {self.path}: {error}") from error
-        return events
 
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Every event with a sequence number above ``after``, in order."""
-        query = "SELECT seq, time, agent, schema, body FROM events WHERE seq > ? ORDER BY seq"
+    def remember(self, snapshot: Snapshot) -> None:
+        """Store a snapshot of the state after the newest event."""
+        self.store([], snapshot)
+
+    def _remember(self, snapshot: Snapshot) -> None:
+        if snapshot.whole:
+            self._db.execute("DELETE FROM settled")
+        settled = [(name, _digest(body), body) for name, body in snapshot.settled.items()]
+        self._db.executemany("INSERT OR REPLACE INTO settled VALUES (?, ?, ?)", settled)
+        self._db.execute("DELETE FROM snapshot")
+        values = (snapshot.seq, snapshot.code, _digest(snapshot.body, self._stored(snapshot.seq)), snapshot.body)
+        self._db.execute("INSERT INTO snapshot VALUES (?, ?, ?, ?)", values)
+
+    def recall(self, code: str) -> Snapshot | None:
+        """The newest snapshot that this law folded, when it is as it was written and ends with the same event."""
         try:
-            for seq, time, agent, schema, body in self._db.execute(query, (after,)):
+            found = self._db.execute("SELECT seq, body, digest FROM snapshot WHERE code = ?", (code,)).fetchone()
+            rows = self._db.execute("SELECT id, body, digest FROM settled").fetchall() if found else []
+            newest = self._stored(found[0]) if found else b""
+        except sqlite3.Error:  # no tables: a ledger of an older version, or a damaged page in what is only a cache
+            return None
+        if not found or _digest(found[1], newest) != found[2] or any(_digest(row[1]) != row[2] for row in rows):
+            return None
+        return Snapshot(found[0], code, found[1], {name: body for name, body, _ in rows})
+
+    def _stored(self, seq: int) -> bytes:
+        """An event's bytes, empty when there is none."""
+        found = self._db.execute("SELECT body FROM events WHERE seq = ?", (seq,)).fetchone()
+        return bytes(found[0]) if found else b""
+
+    def events(self, after: int = 0, samples: bool = True) -> Iterator[Event]:
+        """Every event with a sequence number above ``after``, in order; with or without its raw samples."""
+        try:
+            column = "samples" if samples and _splits_samples(self._db) else "NULL"
+            query = f"SELECT seq, time, agent, schema, body, {column} FROM events WHERE seq > ? ORDER BY seq"
+            for seq, time, agent, schema, body, raw in self._db.execute(query, (after,)):
                 if schema > SCHEMA:
                     raise LedgerError(
                         f"{self.path} was written by a newer version (schema {schema}); update kernelteam"
                     )
-                yield Event(seq=seq, time=time, agent=agent, body=body_from(decode(body)))
+                yield Event(seq=seq, time=time, agent=agent, body=body_from(_joined(body, raw)))
         except (sqlite3.Error, WireError, ValidationError) as error:
             raise LedgerError(f"cannot read the ledger {self.path}: {error}") from error
 
@@ -106,6 +178,37 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def numbered(last: int, time: float, entries: Sequence[tuple[str, AnyBody]]) -> list[Event]:
+    """``(agent, body)`` entries as the events that follow number ``last``."""
+    return [Event(seq=last + n, time=time, agent=agent, body=body) for n, (agent, body) in enumerate(entries, start=1)]
+
+
+def row_of(event: Event) -> Row:
+    """An event as it is stored. Raises ``WireError`` for a body that msgpack cannot hold."""
+    raw = event.body.model_dump(mode="json")
+    measured = raw.get("measurement")
+    restarts = measured.pop("restarts", None) if measured else None
+    samples = pack(restarts) if restarts else None
+    return event.seq, event.time, event.body.kind, event.agent, SCHEMA, pack(raw), samples
+
+
+def _joined(body: bytes, samples: bytes | None) -> Any:
+    """A stored body with its samples back in their place."""
+    raw = decode(body)
+    if samples is not None:
+        raw["measurement"]["restarts"] = decode(samples)
+    return raw
+
+
+def _splits_samples(db: sqlite3.Connection) -> bool:
+    """Whether the table has its column for samples; a file of an older version keeps them in the bodies."""
+    return any(row[1] == "samples" for row in db.execute("PRAGMA table_info(events)"))
+
+
+def _digest(*parts: bytes) -> bytes:
+    return blake2b(b"".join(parts), digest_size=16).digest()
 
 
 def _reading(path: Path) -> str:

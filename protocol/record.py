@@ -5,6 +5,7 @@ from typing import Literal
 
 from protocol import counters
 from protocol import events as ev
+from protocol.archive import Archive
 from protocol.index import Index
 from protocol.lineage import Lineage
 from protocol.messages import (
@@ -131,7 +132,7 @@ class CampaignState:
 
     start: ev.CampaignStarted | None = None
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
-    experiments: dict[str, ExperimentState] = field(default_factory=dict[str, ExperimentState])
+    experiments: Archive[ExperimentState] = field(default_factory=Archive[ExperimentState])
     noise: dict[str, Noise] = field(default_factory=dict[str, Noise])
     baselines: dict[str, ev.BaselineMeasured] = field(default_factory=dict[str, ev.BaselineMeasured])
     baseline_refused: str = ""

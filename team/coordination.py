@@ -9,6 +9,7 @@ from collections.abc import Callable
 from protocol import duties, rounds, steering
 from protocol import events as ev
 from protocol.admission import refusal
+from protocol.journal import Journal
 from protocol.ledger import Ledger
 from protocol.messages import (
     Baseline,
@@ -31,29 +32,41 @@ from protocol.messages import (
 )
 from protocol.sequential import agrees, combine, decide
 from protocol.simplicity import is_simpler
-from protocol.state import CampaignState, apply, fold
+from protocol.snapshot import EVERY as SNAPSHOT_EVERY
+from protocol.snapshot import restore, snapshot_of
+from protocol.state import CampaignState, apply
 from protocol.verdict import judge
 
 MAX_REFUSALS = 3
 
 
 class Coordination:
-    """Owns the ledger and the state. ``clock`` gives seconds since the epoch."""
+    """Owns the state. ``clock`` gives seconds since the epoch.
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
+    With a ``Ledger`` every call is durable when it returns, with a ``Journal`` after the journal's next commit.
+    """
+
+    def __init__(self, ledger: Ledger | Journal, clock: Callable[[], float]) -> None:
         self._ledger = ledger
         self._clock = clock
-        self.state: CampaignState = fold(ledger.events())
+        self.state: CampaignState
+        self.state, self._remembered = restore(ledger)
 
     # -- the ledger
 
     def record(self, agent: str, *bodies: ev.AnyBody) -> None:
-        """Append and apply; returns only when the events are durable."""
+        """Append and apply."""
         self._record([(agent, body) for body in bodies])
 
     def _record(self, entries: list[tuple[str, ev.AnyBody]]) -> None:
         for event in self._ledger.append(self._clock(), entries):
             apply(self.state, event)
+
+    def remember(self) -> None:
+        """Leave a snapshot of the state beside the events, when enough happened since the last one."""
+        if self.state.last_seq - self._remembered >= SNAPSHOT_EVERY:
+            self._ledger.remember(snapshot_of(self.state, whole=not self._remembered))
+            self._remembered = self.state.last_seq
 
     # -- agents
 

@@ -1,7 +1,8 @@
 """The coordinator actor: ``Coordination`` and the landing desk behind Ray. The only writer of the ledger.
 
-Async only here: agents' calls are short and run on the loop; git runs in a thread. A killed coordinator is restarted by
-Ray, folds the ledger and goes on; agents' calls are retried by Ray and are idempotent.
+Async only here: agents' calls are short and run on the loop; git and the disk work in threads. No call returns, and no
+landing is carried out, before what it rests on is durable (``_durable``). A killed coordinator is restarted by Ray,
+folds the ledger and goes on; agents' calls are retried by Ray and are idempotent.
 """
 
 import asyncio
@@ -10,14 +11,16 @@ import logging
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from protocol.briefing import briefing_of
 from protocol.events import LandingRefused, body_from
+from protocol.journal import Journal
 from protocol.landings import pending
-from protocol.ledger import Ledger
+from protocol.ledger import Ledger, LedgerError
 from protocol.messages import DeviceInfo, Plan
 from protocol.steering import outlives
+from team.commits import Commits
 from team.coordination import Coordination
 from team.landing import LandingDesk
 from team.runs import Run, log_to
@@ -39,13 +42,23 @@ class Coordinator:
         self._run = Run(Path(folder))
         log_to(self._run.log(NAME))
         self._lock = _hold(self._run.folder / "coordinator.lock")
-        self._coordination = Coordination(Ledger(self._run.ledger, writer=True), time.time)
+        journal = Journal(Ledger(self._run.ledger, writer=True))
+        self._commits = Commits(journal)
+        self._coordination = Coordination(journal, time.time)
         hub = Hub.open(self._run.folder)
         self._mended = hub.repair()
         self._hub = hub
         self._desk = LandingDesk(hub, self._coordination.state.started.editable)
         self._loop_task: asyncio.Task[None] | None = None
         self._stumbles = 0
+        self._being_taken: set[Path] = set()
+
+    async def _durable(self) -> None:
+        """Wait until everything decided is on disk. When it cannot be, this process believes what never happened."""
+        try:
+            await self._commits.durable()
+        except LedgerError as error:
+            _die(f"the ledger takes no more: {error}", error)
 
     async def ready(self) -> int:
         """Start the landing loop (once); the coordinator's process id."""
@@ -60,22 +73,27 @@ class Coordinator:
             if not outlives(request):
                 path.unlink(missing_ok=True)
         self._coordination.resume()
+        await self._durable()
 
     async def join(self, agent: str, incarnation: str, device: dict[str, Any], pid: int) -> None:
         """An agent's process lives."""
         await self.ready()
         self._coordination.join(agent, incarnation, DeviceInfo.model_validate(device), pid)
+        await self._durable()
 
     async def lost(self, agent: str, why: str) -> None:
         """An agent's process died."""
         await self.ready()
         self._coordination.lost(agent, why)
+        await self._durable()
 
     async def next_duty(self, agent: str, incarnation: str, ask: str) -> dict[str, Any]:
         """The duty for one request."""
         await self.ready()
-        self._take_requests()
-        return self._coordination.next_duty(agent, incarnation, ask).model_dump(mode="json")
+        await self._take_requests()
+        duty = self._coordination.next_duty(agent, incarnation, ask)
+        await self._durable()
+        return duty.model_dump(mode="json")
 
     async def briefing(self, agent: str, base: str) -> dict[str, Any]:
         """What the agent's mind is told."""
@@ -83,7 +101,9 @@ class Coordinator:
 
     async def admit(self, agent: str, experiment: str, plan: dict[str, Any], commits: list[str], dollars: float) -> str:
         """Empty when the plan may run, else why not."""
-        return self._coordination.admit(agent, experiment, Plan.model_validate(plan), tuple(commits), dollars)
+        why = self._coordination.admit(agent, experiment, Plan.model_validate(plan), tuple(commits), dollars)
+        await self._durable()
+        return why
 
     async def report(self, agent: str, body: dict[str, Any], bundle: bytes = b"") -> str:
         """Take in a duty's result, durable when this returns; for an experiment, its verdict."""
@@ -92,6 +112,7 @@ class Coordinator:
             await asyncio.to_thread(self._hub.unbundle, bundle)
         parsed = body_from(body)
         self._coordination.report(agent, parsed)
+        await self._durable()
         experiment = self._coordination.state.experiments.get(getattr(parsed, "experiment", ""))
         return experiment.verdict.value if experiment and experiment.verdict else ""
 
@@ -107,24 +128,34 @@ class Coordinator:
     async def request_stop(self, why: str) -> None:
         """Drain."""
         self._coordination.request_stop(why)
+        await self._durable()
 
-    def _take_requests(self) -> None:
-        for path, request in self._run.inbox.waiting():
+    async def _take_requests(self) -> None:
+        """Take in what a person asked for. A request is a file until its event is durable; two calls may meet here."""
+        fresh = [found for found in self._run.inbox.waiting() if found[0] not in self._being_taken]
+        for path, request in fresh:
+            self._being_taken.add(path)
             self._coordination.steer(request)
+        await self._durable()
+        for path, _ in fresh:
             path.unlink(missing_ok=True)
+            self._being_taken.discard(path)
 
     async def _tend(self) -> None:
         """Carry out landings and time limits for as long as the process lives."""
         while True:
-            self._take_requests()
+            await self._take_requests()
             if not await self._land():
                 await asyncio.sleep(_TICK_SECONDS)
             self._coordination.advance()
+            self._coordination.remember()
+            await self._durable()
 
     async def _land(self) -> bool:
         step = pending(self._coordination.state)
         if step is None:
             return False
+        await self._durable()
         try:
             done = await asyncio.to_thread(self._desk.carry_out, step)
         except (GitFailed, NotForward) as error:
@@ -140,10 +171,14 @@ class Coordinator:
 
 def _die_with(task: asyncio.Task[None]) -> None:
     """The landing loop may not end while the actor lives: die with it, so that Ray starts a coordinator afresh."""
-    if not task.cancelled() and task.exception() is not None:
-        log.critical("the landing loop failed", exc_info=task.exception())
-        logging.shutdown()
-        os._exit(1)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _die("the landing loop failed", error)
+
+
+def _die(why: str, error: BaseException) -> NoReturn:
+    log.critical(why, exc_info=error)
+    logging.shutdown()
+    os._exit(1)
 
 
 def _hold(path: Path) -> Any:

@@ -22,7 +22,8 @@ from protocol.hardware import Hardware
 from protocol.ledger import Ledger
 from protocol.messages import Advice
 from protocol.policy import Policy
-from protocol.state import CampaignState, fold
+from protocol.snapshot import restore
+from protocol.state import CampaignState
 from team.errors import UserError
 from team.guardian import RAY_FOLDER
 from team.runs import Run
@@ -102,9 +103,9 @@ def language_of(spec: TaskSpec) -> Literal["cpp", "cuda", "triton"]:
 
 
 def state_of(run: Run) -> CampaignState:
-    """The state of a campaign, folded from its ledger."""
+    """The state of a campaign, from its ledger."""
     with Ledger(run.ledger) as ledger:
-        return fold(ledger.events())
+        return restore(ledger)[0]
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class Tail:
         if ledger is None:
             return
         try:
-            for event in ledger.events(after=self.state.last_seq):
+            for event in ledger.events(after=self.state.last_seq, samples=False):
                 apply(self.state, event)
                 yield event
         except LedgerError:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from protocol import events as ev
 from protocol.ledger import Ledger
 from protocol.messages import Measurement
+from protocol.snapshot import restore
 from protocol.state import CampaignState, fold
 from team.errors import UserError
 
@@ -41,12 +42,22 @@ def tell(events: Iterable[ev.Event]) -> Story:
 
 
 def read_story(run_dir: Path) -> Story:
-    """The story in a run directory; a ``UserError`` when there is no ledger in it."""
+    """The story in a run directory, without raw samples; a ``UserError`` when there is no ledger in it."""
+    with _ledger_in(run_dir) as ledger:
+        return tell(ledger.events(samples=False))
+
+
+def read_state(run_dir: Path) -> CampaignState:
+    """The state alone, from the newest snapshot on; a ``UserError`` when there is no ledger."""
+    with _ledger_in(run_dir) as ledger:
+        return restore(ledger)[0]
+
+
+def _ledger_in(run_dir: Path) -> Ledger:
     path = run_dir / LEDGER
     if not path.is_file():
         raise UserError(f"There is no campaign in {run_dir}.", "Start one with: kernelteam run TASK")
-    with Ledger(path) as ledger:
-        return tell(ledger.events())
+    return Ledger(path)
 
 
 def read_started_story(run_dir: Path) -> Story:

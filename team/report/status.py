@@ -8,18 +8,18 @@ from typing import Any
 
 from protocol.counters import phase_of
 from protocol.duties import spent_experiments
-from protocol.messages import DeviceInfo, Estimate, Experiment
+from protocol.messages import DeviceInfo, Estimate, Experiment, Verdict
 from protocol.state import AgentState, CampaignState, LandingState
 from team.report import wording as w
 from team.report.levels import main_speedup
-from team.report.reading import coordinator_pid, read_story
+from team.report.reading import coordinator_pid, read_state
 
 Status = dict[str, Any]
 
 
 def status(run_dir: Path) -> Status:
     """Where the campaign in ``run_dir`` stands now, keys as in ``status_of``; ``UserError`` when there is none."""
-    return status_of(read_story(run_dir).state, coordinator_pid(run_dir), time.time())
+    return status_of(read_state(run_dir), coordinator_pid(run_dir), time.time())
 
 
 def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
@@ -60,7 +60,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
         "target": start.policy.target_speedup if start else None,
         "agents": _agents(state, pid is not None, now),
         "experiments": _experiments(state),
-        "verdicts": dict(Counter(e.verdict.value for e in state.judged if e.verdict is not None)),
+        "verdicts": _verdicts(state),
         "landing": [_landing(state, landing) for landing in state.landings.values()],
         "noise": _noise(state),
         "rounds": state.rounds,
@@ -120,14 +120,22 @@ def ratios(estimate: Estimate) -> Status:
 
 
 def _agents(state: CampaignState, coordinated: bool, now: float) -> list[Status]:
-    judged = [state.experiments[ident] for ident in state.verdicts]
-    tried = Counter(e.agent for e in judged)
-    kept = Counter(e.agent for e in judged if e.verdict is not None and e.verdict.kept)
-    counts = {"experiments": tried, "kept": kept}
     return [
-        _agent(state, agent, coordinated, now) | {key: count[name] for key, count in counts.items()}
+        _agent(state, agent, coordinated, now) | _tried(state.index.tally.get(name, {}))
         for name, agent in state.agents.items()
     ]
+
+
+def _tried(tally: dict[Verdict, int]) -> Status:
+    return {"experiments": sum(tally.values()), "kept": sum(n for verdict, n in tally.items() if verdict.kept)}
+
+
+def _verdicts(state: CampaignState) -> dict[str, int]:
+    """Verdict -> how many, in the order of the verdicts' table."""
+    total: Counter[Verdict] = Counter()
+    for tally in state.index.tally.values():
+        total.update(tally)
+    return {verdict.value: total[verdict] for verdict in Verdict if total[verdict]}
 
 
 def _agent(state: CampaignState, agent: AgentState, coordinated: bool, now: float) -> Status:
@@ -168,14 +176,13 @@ def _owes(agent: AgentState) -> list[str]:
 
 
 def _experiments(state: CampaignState) -> Status:
-    everything = list(state.experiments.values())
-    running = sum(1 for e in everything if e.verdict is None)
+    judged = len(state.verdicts)
     return {
-        "total": len(everything),
-        "judged": len(everything) - running,
-        "kept": sum(1 for e in everything if e.verdict is not None and e.verdict.kept),
+        "total": len(state.experiments),
+        "judged": judged,
+        "kept": sum(_tried(tally)["kept"] for tally in state.index.tally.values()),
         "landed": len(state.landed),
-        "running": running,
+        "running": len(state.experiments) - judged,
     }
 
 
