@@ -30,6 +30,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         profile=agent.profile,
         refused=_refused(state, agent_name),
         bad_pairs=tuple(_bad_pair(state, pair) for pair in state.bad_pairs),
+        law=state.policy,
         max_variants=state.policy.variants,
         seed=started.seed + agent.tries + 1000 * agent.place,
     )

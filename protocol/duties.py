@@ -113,6 +113,8 @@ def _id(state: CampaignState, prefix: str) -> str:
 
 def _exhausted(state: CampaignState, name: str) -> bool:
     agent = state.agents[name]
+    if state.failing(agent):
+        return True
     return not agent.owes_search and agent.exhausted_on == state.head_of(name) != ""
 
 
@@ -163,7 +165,7 @@ def _being_handled(state: CampaignState, landing: LandingState) -> bool:
 
 
 def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
-    if ending(state, now):
+    if ending(state, now) or state.failing(agent):
         return None
     if agent.owes_search:
         tries = state.policy.stuck_after
@@ -204,6 +206,8 @@ def _remeasure(state: CampaignState, why: str) -> Remeasure:
 
 
 def _experiment(state: CampaignState, name: str) -> Duty:
+    if state.failing(state.agents[name]):
+        return Rest(seconds=REST_SECONDS, why="its mind failed too often in a row; see the log")
     if _exhausted(state, name):
         return Rest(seconds=REST_SECONDS, why="no admissible idea on this base; waiting for main to move")
     return Experiment(id=_id(state, "x"), base=state.head_of(name))

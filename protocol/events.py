@@ -43,6 +43,7 @@ class Member(Message):
     role: Role
     mind: str
     device: str = Field(description="device id that the agent is pinned to")
+    options: dict[str, Any] = Field(default_factory=dict, description="the mind's own options; names of keys, no keys")
 
 
 class CampaignStarted(Body):
@@ -143,12 +144,23 @@ class PlanRefused(Body):
     dollars: float = 0.0
 
 
+class DutyFailed(Body):
+    """The mind failed at a duty that is not an experiment. What it cost was spent; the duty is still owed."""
+
+    kind: Literal["duty_failed"] = "duty_failed"
+    duty: str
+    why: str
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+
+
 class NothingProposed(Body):
-    """The mind has no admissible idea on this base."""
+    """The mind has no admissible idea on this base; or it ``failed`` to answer, which says nothing about its ideas."""
 
     kind: Literal["nothing_proposed"] = "nothing_proposed"
     experiment: str
     why: str
+    failed: bool = False
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
 class ExperimentReported(Body):
@@ -348,6 +360,7 @@ AnyBody = Annotated[
     | BaselineRefused
     | DutyGiven
     | DutyLost
+    | DutyFailed
     | PlanAdmitted
     | PlanRefused
     | NothingProposed

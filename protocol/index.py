@@ -58,7 +58,7 @@ class Index:
         _move(self.open, self.opened, name, agent.open.duty.kind if agent.open else "")
         _file(self.unmeasured, name, state.device_of(agent) not in state.baselines)
         _file(self.absent, name, not agent.alive)
-        _file(self.exhausted, name, bool(agent.exhausted_on))
+        _file(self.exhausted, name, bool(agent.exhausted_on) or state.failing(agent))
         _move(self.running, self.changing, name, _change_in_flight(state, agent))
 
     def measured(self, state: CampaignState) -> None:

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from protocol.policy import Policy
+
 
 class Message(BaseModel):
     """Base of everything that is said: immutable, and unknown fields are an error."""
@@ -430,6 +432,7 @@ class Briefing(Message):
     profile: ProfileReport | None = None
     refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")
     bad_pairs: tuple[BadPair, ...] = Field(default=(), description="compositions that did not pay; not to be repeated")
+    law: Policy = Field(default_factory=Policy, description="every number that a prompt may name")
     max_variants: int = 4
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0

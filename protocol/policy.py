@@ -79,6 +79,9 @@ class Policy(BaseModel):
     abandon_after: int = Field(
         default=3, ge=1, description="crashes in a row of one approach that abandon it for the team"
     )
+    mind_failures: int = Field(
+        default=3, ge=1, description="failures of one mind in a row after which its agent counts as out of ideas"
+    )
     close_category_after: int = Field(default=3, ge=1, description="same-category reverts in a row that force a switch")
     profile_gain: float = Field(
         default=0.05, gt=0.0, description="a KEEP of at least this gain triggers the profile duty"

@@ -53,6 +53,7 @@ class AgentState:
     profile: ProfileReport | None = None
     exhausted_on: str = ""
     tries: int = 0
+    failures: int = 0
     unsettled: list[str] = field(default_factory=list[str])
 
 
@@ -168,6 +169,10 @@ class CampaignState:
     idle_time: float = 0.0
     last_seq: int = 0
     index: Index = field(default_factory=Index)
+
+    def failing(self, agent: AgentState) -> bool:
+        """Whether an agent's mind failed so often in a row that it is not asked any more."""
+        return agent.failures >= self.policy.mind_failures
 
     @property
     def policy(self) -> Policy:

@@ -54,6 +54,12 @@ def _duty_lost(state: CampaignState, event: ev.Event, body: ev.DutyLost) -> None
     _close(state, event.agent, body.duty)
 
 
+def _duty_failed(state: CampaignState, event: ev.Event, body: ev.DutyFailed) -> None:
+    state.agents[event.agent].failures += 1
+    state.dollars += body.dollars
+    _close(state, event.agent, body.duty)
+
+
 def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineMeasured) -> None:
     state.noise[body.device] = body.noise
     state.baselines[body.device] = body.model_copy(update={"measurement": body.measurement.without_samples()})
@@ -69,6 +75,7 @@ def _baseline_refused(state: CampaignState, event: ev.Event, body: ev.BaselineRe
 def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted) -> None:
     experiment = state.experiments[body.experiment]
     experiment.plan, experiment.dollars = body.plan, body.dollars
+    state.agents[event.agent].failures = 0
     state.numbered += 1
     experiment.number = state.numbered
     state.dollars += body.dollars
@@ -83,6 +90,11 @@ def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -
 def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingProposed) -> None:
     experiment = state.experiments.pop(body.experiment)
     agent = state.agents[event.agent]
+    state.dollars += body.dollars
+    agent.failures = agent.failures + 1 if body.failed else 0
+    if body.failed:
+        _close(state, event.agent, body.experiment)
+        return
     if counters.closed_categories(state.policy, agent.streaks):
         agent.streaks.category_reverts = 0  # there was nowhere to switch to: the closed category opens again
     else:
@@ -123,7 +135,7 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
 
 def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchReported) -> None:
     agent = state.agents[event.agent]
-    agent.search, agent.owes_search = body.report, False
+    agent.search, agent.owes_search, agent.failures = body.report, False, 0
     agent.exhausted_on = ""
     state.searches[body.report.id] = body.report
     state.dollars += body.report.dollars
@@ -228,7 +240,7 @@ def _resumed(state: CampaignState, event: ev.Event, body: ev.Resumed) -> None:
     state.wrap_up = "" if state.finished else state.wrap_up  # one that was not carried out yet still stands
     state.stop = state.finished = ""
     for agent in state.agents.values():
-        agent.open, agent.alive, agent.absent_since = None, False, event.time
+        agent.open, agent.alive, agent.absent_since, agent.failures = None, False, event.time, 0
     state.idle_time += max(0.0, event.time - state.last_time)
 
 
@@ -246,6 +258,7 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.AgentLost: _agent_lost,
     ev.DutyGiven: _duty_given,
     ev.DutyLost: _duty_lost,
+    ev.DutyFailed: _duty_failed,
     ev.BaselineMeasured: _baseline_measured,
     ev.BaselineRefused: _baseline_refused,
     ev.PlanAdmitted: _plan_admitted,

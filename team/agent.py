@@ -25,6 +25,7 @@ from team.judge.client import Judge
 from team.judge.failures import JudgeDied
 from team.runs import Run, log_to
 from team.supply import Carried, Shared, Supply, receive_run
+from team.workshop import AgentWorkshop
 from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,11 @@ class Line:
             self._member.name, experiment, plan.model_dump(mode="json"), commits, dollars
         )
         return ray.get(said)
+
+    def refuse(self, experiment: str, plan: Plan, why: str, dollars: float) -> None:
+        """Say that a plan's edit may not be committed."""
+        raw = plan.model_dump(mode="json")
+        ray.get(self._coordinator.refuse.remote(self._member.name, experiment, raw, why, dollars))
 
     def noise(self) -> Noise | None:
         """The calibrated noise of this agent's device."""
@@ -140,21 +146,24 @@ class Agent:
         log.info("reported: %s", verdict or "taken in")
 
     def _desk(self) -> Desk:
-        return Desk(
+        editable, scratch = tuple(self._options["editable"]), self._run.scratch(self._member.name)
+        workshop = AgentWorkshop(self._hub, lambda: desk.judge, self._run.trusted, scratch / "workshop", editable)
+        desk = Desk(
             name=self._member.name,
             device=self._device,
-            mind=make_mind(self._member.mind, self._options.get("mind", {})),
+            mind=make_mind(self._member.mind, self._member.options, workshop),
             hub=self._hub,
             supply=self._supply,
             worktree=self._hub.worktree(self._member.name),
             judge=self._judge(),
             trusted=self._run.trusted,
-            snapshots=self._run.scratch(self._member.name) / "snapshots",
-            editable=tuple(self._options["editable"]),
+            snapshots=scratch / "snapshots",
+            editable=editable,
             weights=self._options["weights"],
             policy=Policy.model_validate(self._options["policy"]),
             lead=self._line,
         )
+        return desk
 
     def _judge(self) -> Judge:
         law = Policy.model_validate(self._options["policy"])

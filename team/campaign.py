@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +19,7 @@ class MemberSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     role: Role = Field(description="explorer or exploiter")
     mind: str = Field(default="catalog", description="which mind thinks for it")
+    options: dict[str, Any] = Field(default_factory=dict, description="what that mind wants to know: see its docs")
 
 
 class CampaignFile(BaseModel):
@@ -78,7 +80,7 @@ def members(team: tuple[MemberSpec, ...], devices: list[Device]) -> tuple[Member
     for spec, device in zip(team, devices, strict=False):
         counts[spec.role] = counts.get(spec.role, 0) + 1
         name = f"{spec.role.value}-{counts[spec.role]}"
-        named.append(Member(name=name, role=spec.role, mind=spec.mind, device=device.id))
+        named.append(Member(name=name, role=spec.role, mind=spec.mind, device=device.id, options=spec.options))
     return tuple(named)
 
 

@@ -135,6 +135,12 @@ class Coordination:
         self.record(agent, ev.PlanAdmitted(experiment=experiment, plan=plan, commits=commits, dollars=dollars))
         return ""
 
+    def refuse(self, agent: str, experiment: str, plan: Plan, why: str, dollars: float) -> None:
+        """Record that a plan's edit may not even be committed, so that its mind is told and its cost is counted."""
+        current = self.state.experiments.get(experiment)
+        if current is not None and current.plan is None and self._is_open(agent, experiment):
+            self.record(agent, ev.PlanRefused(experiment=experiment, plan=plan, why=why, dollars=dollars))
+
     # -- reports
 
     def report(self, agent: str, body: ev.AnyBody) -> None:
@@ -244,7 +250,7 @@ class Coordination:
 _ANSWERS: dict[type[Duty], tuple[type[ev.Body], ...]] = {
     Baseline: (ev.BaselineMeasured, ev.BaselineRefused),
     Experiment: (ev.ExperimentReported, ev.NothingProposed),
-    Search: (ev.SearchReported,),
+    Search: (ev.SearchReported, ev.DutyFailed),
     Profile: (ev.ProfileReported,),
 }
 
@@ -269,6 +275,7 @@ def _duty_of(body: ev.AnyBody) -> str:
         body,
         ev.BaselineMeasured
         | ev.BaselineRefused
+        | ev.DutyFailed
         | ev.ProfileReported
         | ev.LandingMeasured
         | ev.MergeResolved

@@ -105,6 +105,10 @@ class Coordinator:
         await self._durable()
         return why
 
+    async def refuse(self, agent: str, experiment: str, plan: dict[str, Any], why: str, dollars: float) -> None:
+        """A plan's edit may not be committed."""
+        self._coordination.refuse(agent, experiment, Plan.model_validate(plan), why, dollars)
+
     async def report(self, agent: str, body: dict[str, Any], bundle: bytes = b"") -> str:
         """Take in a duty's result, durable when this returns; for an experiment, its verdict."""
         await self.ready()

@@ -27,6 +27,10 @@ class Lead(Protocol):
         """Empty when the plan may run."""
         ...
 
+    def refuse(self, experiment: str, plan: Plan, why: str, dollars: float) -> None:
+        """A plan's edit may not be committed: its mind is told why at its next briefing."""
+        ...
+
     def noise(self) -> Noise | None:
         """The calibrated noise of this agent's device."""
         ...

@@ -20,7 +20,7 @@ from protocol.messages import (
     Search,
     VerifyLanding,
 )
-from roles.minds.mind import CannotResolve
+from roles.minds.mind import CannotResolve, NothingToPropose
 from team.desk import Desk
 from team.errors import UserError
 from team.evidence.profile import profile
@@ -101,9 +101,12 @@ def perform_remeasure(desk: Desk, duty: Remeasure) -> ev.MainMeasured:
     )
 
 
-def perform_search(desk: Desk, duty: Search) -> ev.SearchReported:
+def perform_search(desk: Desk, duty: Search) -> ev.SearchReported | ev.DutyFailed:
     """Look for what the team has not tried."""
-    return ev.SearchReported(report=desk.mind.research(briefing_for(desk, desk.worktree.head()), duty.id))
+    try:
+        return ev.SearchReported(report=desk.mind.research(briefing_for(desk, desk.worktree.head()), duty.id))
+    except NothingToPropose as failure:
+        return ev.DutyFailed(duty=duty.id, why=failure.why, dollars=failure.dollars)
 
 
 def perform_profile(desk: Desk, duty: Profile) -> ev.ProfileReported:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from protocol import events as ev
 from protocol.messages import Briefing, Experiment, Measurement, Outcome, Parameter, Plan, Proposal, Variant
 from protocol.sequential import estimate
-from roles.minds.mind import NothingToPropose
+from roles.minds.mind import MindFailed, NothingToPropose
 from team.coordination import MAX_REFUSALS
 from team.desk import Desk
 from team.judge.request import Screen
@@ -36,11 +36,13 @@ def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | 
         try:
             proposal = desk.mind.propose(briefing)
         except NothingToPropose as nothing:
-            return ev.NothingProposed(experiment=duty.id, why=str(nothing))
+            failed = isinstance(nothing, MindFailed)
+            return ev.NothingProposed(experiment=duty.id, why=nothing.why, failed=failed, dollars=nothing.dollars)
         try:
             commits = [_commit(desk, duty, proposal.plan, variant) for variant in proposal.variants]
         except Refused as refused:
             why = str(refused)
+            desk.lead.refuse(duty.id, proposal.plan, why, proposal.dollars)
             continue
         why = desk.lead.admit(duty.id, proposal.plan, commits, proposal.dollars)
         if not why:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from protocol.memory import place_of
 from protocol.messages import Outcome
 from roles.minds.registry import UnknownMind, make_mind
-from team.campaign import members, merged_policy, read_campaign, read_team
+from team.campaign import MemberSpec, members, merged_policy, read_campaign, read_team
 from team.devices import discover, has_gpu, how_many
 from team.devices.device import Device
 from team.devices.hardware import hardware_of
@@ -41,8 +41,8 @@ def scope_of(
     overrides: dict[str, object] = {"max_experiments": experiments, "max_minutes": minutes}
     policy = merged_policy(spec.policy, file, overrides)
     devices = discover(spec.device, len(wanted))
-    for mind in {member.mind for member in wanted}:
-        _refuse_unknown_mind(mind)
+    for member in wanted:
+        _refuse_unknown_mind(member)
     inspect(task, ("task.toml", spec.source, spec.reference, *spec.editable_files))
     _refuse_unfit(task, devices[0])
     team = members(wanted, list(devices))
@@ -72,9 +72,9 @@ def refuse_without_gpu(spec: TaskSpec) -> None:
         )
 
 
-def _refuse_unknown_mind(name: str) -> None:
+def _refuse_unknown_mind(member: MemberSpec) -> None:
     try:
-        make_mind(name)
+        make_mind(member.mind, member.options, None)
     except UnknownMind as unknown:
         raise UserError(str(unknown), "Name one of them after the role, e.g. --agents explorer:catalog") from None
 

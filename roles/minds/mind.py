@@ -1,16 +1,35 @@
 """What every mind can do, in one screenful."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
-from protocol.messages import Briefing, Merge, Proposal, Resolution, SearchReport
+from protocol.messages import Briefing, Measurement, Merge, Proposal, Resolution, SearchReport
 
 
 class NothingToPropose(Exception):
-    """The mind has no admissible idea for this briefing. ``why`` goes to the ledger."""
+    """The mind has no admissible idea for this briefing. ``why`` goes to the ledger, and what it cost (US dollars)."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, dollars: float = 0.0) -> None:
         super().__init__(why)
         self.why = why
+        self.dollars = dollars
+
+
+class MindFailed(NothingToPropose):
+    """The mind did not answer: no network, a limit, a reply that is not one. It may be asked again."""
+
+
+class Workshop(Protocol):
+    """What an agent lends to a mind that works with files and wants to try things before it proposes."""
+
+    def lay_out(self, base: str) -> Path:
+        """A fresh folder with the task as it stands at commit ``base``; the mind's to change and to delete."""
+        ...
+
+    def check(self, base: str, files: Mapping[str, str]) -> Measurement:
+        """Build and check ``base`` with these files changed (path -> new text). Nothing is timed."""
+        ...
 
 
 class CannotResolve(Exception):

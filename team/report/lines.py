@@ -146,6 +146,10 @@ def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -
     return _note("no plan", "yellow", f"{event.agent}: {body.plan.technique} refused: {body.why}")
 
 
+def _duty_failed(state: CampaignState, event: ev.Event, body: ev.DutyFailed) -> list[Segment]:
+    return _note("failed", "yellow", f"{event.agent}: {body.why}")
+
+
 def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingProposed) -> list[Segment]:
     return _note("no idea", "yellow", f"{event.agent}: {body.why}")
 
@@ -244,6 +248,7 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.BaselineRefused: _baseline_refused,
     ev.PlanRefused: _plan_refused,
     ev.NothingProposed: _nothing_proposed,
+    ev.DutyFailed: _duty_failed,
     ev.ExperimentJudged: _judged,
     ev.SearchReported: _search_reported,
     ev.ProfileReported: _profile_reported,

@@ -330,3 +330,22 @@ def _measure(story: Story, agent: str, duty: Remeasure) -> None:
         agrees=True, measurement=measured(), workloads=decision("keep", 0.1).workloads,
     )  # fmt: skip
     story.say(agent, body)
+
+
+def test_a_mind_that_fails_is_asked_again_and_then_no_more() -> None:
+    story = started()
+    for _ in range(story.state.policy.mind_failures):
+        duty = story.ask(A, Experiment)
+        story.say(A, ev.NothingProposed(experiment=duty.id, why="no network", failed=True, dollars=0.5))
+    assert isinstance(story.duty(A), Rest)
+    assert story.state.dollars == pytest.approx(0.5 * story.state.policy.mind_failures)
+    story.say("", ev.Resumed())
+    assert not story.state.failing(story.state.agents[A])
+
+
+def test_a_search_that_failed_is_still_owed() -> None:
+    story = started()
+    story.state.agents[A].owes_search = True
+    duty = story.ask(A, Search)
+    story.say(A, ev.DutyFailed(duty=duty.id, why="no network"))
+    assert isinstance(story.duty(A), Search)

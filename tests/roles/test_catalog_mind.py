@@ -137,11 +137,11 @@ def test_keeping_everything_stays_correct(workbench) -> None:
 
 
 def test_registry_names_what_it_knows() -> None:
-    assert [make_mind(name).name for name in mind_names()] == list(mind_names())
+    assert [make_mind(name, {}, None).name for name in mind_names()] == list(mind_names())
     with pytest.raises(UnknownMind, match="catalog, noop"):
-        make_mind("oracle", {})
+        make_mind("oracle", {}, None)
     with pytest.raises(UnknownMind, match="depth"):
-        make_mind("catalog", {"depth": 3})
+        make_mind("catalog", {"depth": 3}, None)
 
 
 def test_no_change_changes_only_a_comment(workbench) -> None:

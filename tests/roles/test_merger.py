@@ -138,7 +138,7 @@ def test_a_script_on_disk_is_a_mind(tmp_path: Path) -> None:
     proposal = {"plan": plan("mine").model_dump(), "variants": [{"files": {"k.cpp": "text"}}]}
     resolution = {"files": {"k.cpp": "both"}, "how": "by hand"}
     path.write_text(json.dumps({"proposals": [proposal], "resolutions": {"mine": resolution}}))
-    mind = make_mind(f"scripted:{path}")
+    mind = make_mind(f"scripted:{path}", {}, None)
     assert mind.propose(brief({"k.cpp": "text"})).plan.technique == "mine"
     assert mind.resolve(merge(LINES, LINES, LINES, "mine")).files == {"k.cpp": "both"}
     with pytest.raises(CannotResolve, match="no resolution for another"):
@@ -151,7 +151,7 @@ def test_a_script_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str 
     if text is not None:
         path.write_text(text)
     with pytest.raises(UnknownMind, match=r"script\.json is no script"):
-        make_mind(f"scripted:{path}")
+        make_mind(f"scripted:{path}", {}, None)
 
 
 def test_the_mind_without_ideas_resolves_nothing() -> None:
