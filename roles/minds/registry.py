@@ -48,7 +48,7 @@ def mind_names() -> tuple[str, ...]:
 
 
 def make_mind(name: str, options: Mapping[str, Any], workshop: Workshop | None) -> Mind:
-    """The mind of that name, ``scripted:PATH`` being one on disk; ``UnknownMind`` lists the known ones, or says which option is wrong.
+    """The mind of that name, ``scripted:PATH`` being one on disk; ``UnknownMind`` says what is wrong.
 
     Without a workshop the mind is only looked at, so that a mistake is found before a campaign starts.
     """
