@@ -3,6 +3,7 @@
 from protocol.counters import closed_categories, phase_of
 from protocol.events import InteractsBadly
 from protocol.messages import BadPair, Briefing, PastExperiment, Position, Role, Verdict
+from protocol.money import allowance
 from protocol.state import CampaignState, ExperimentState
 
 
@@ -32,6 +33,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         bad_pairs=tuple(_bad_pair(state, pair) for pair in state.bad_pairs),
         law=state.policy,
         max_variants=state.policy.variants,
+        dollars=allowance(state),
         seed=started.seed + agent.tries + 1000 * agent.place,
     )
 

@@ -6,6 +6,7 @@ the baseline, and then the next experiment.
 
 from math import exp
 
+from protocol import money
 from protocol.messages import (
     Baseline,
     Duty,
@@ -48,7 +49,7 @@ def ending(state: CampaignState, now: float) -> str:
     idle = state.idle_time + state.paused_for(now)
     if policy.max_minutes is not None and now - state.first_time - idle >= 60 * policy.max_minutes:
         return f"the budget of {policy.max_minutes:g} minutes is spent"
-    if policy.max_dollars is not None and state.dollars > 0 and state.dollars >= policy.max_dollars:
+    if policy.max_dollars is not None and money.is_spent(state):
         return f"the budget of ${policy.max_dollars:.2f} is spent"
     if _target_is_met(state):
         return f"the target of {policy.target_speedup:g}x is exceeded and the last tries brought nothing"
@@ -167,6 +168,8 @@ def _being_handled(state: CampaignState, landing: LandingState) -> bool:
 def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
     if ending(state, now) or state.failing(agent):
         return None
+    if agent.owes_search and not money.search_is_affordable(state):
+        return _await_money()
     if agent.owes_search:
         tries = state.policy.stuck_after
         return Search(id=_id(state, "s"), why=f"{tries} experiments in a row without a keep")
@@ -210,4 +213,10 @@ def _experiment(state: CampaignState, name: str) -> Duty:
         return Rest(seconds=REST_SECONDS, why="its mind failed too often in a row; see the log")
     if _exhausted(state, name):
         return Rest(seconds=REST_SECONDS, why="no admissible idea on this base; waiting for main to move")
+    if not money.experiment_is_affordable(state):
+        return _await_money()
     return Experiment(id=_id(state, "x"), base=state.head_of(name))
+
+
+def _await_money() -> Rest:
+    return Rest(seconds=REST_SECONDS, why="the rest of the money is in flight; waiting for what is left of it")

@@ -434,6 +434,9 @@ class Briefing(Message):
     bad_pairs: tuple[BadPair, ...] = Field(default=(), description="compositions that did not pay; not to be repeated")
     law: Policy = Field(default_factory=Policy, description="every number that a prompt may name")
     max_variants: int = 4
+    dollars: float | None = Field(
+        default=None, description="the most that this duty may cost, repair included; None when money is not limited"
+    )
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0
 

@@ -114,6 +114,12 @@ class Policy(BaseModel):
     max_dollars: float | None = Field(
         default=None, ge=0.0, description="money spent by minds, in-flight included (US dollars)"
     )
+    duty_share: float = Field(
+        default=0.04,
+        gt=0.0,
+        le=0.25,
+        description="share of the money that one duty of a mind may cost; it counts as spent while the duty is open",
+    )
     target_speedup: float | None = Field(
         default=None, gt=1.0, description="speedup over the baseline that ends the search early"
     )

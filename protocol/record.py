@@ -67,6 +67,7 @@ class ExperimentState:
     number: int = 0
     plan: Plan | None = None
     refused: list[str] = field(default_factory=list[str])
+    last_refused: ev.PlanRefused | None = None
     commit: str = ""
     parameters: dict[str, Parameter] = field(default_factory=dict[str, Parameter])
     screened: tuple[tuple[dict[str, Parameter], float | None], ...] = ()

@@ -83,6 +83,7 @@ def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted)
 
 def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -> None:
     state.experiments[body.experiment].refused.append(body.why)
+    state.experiments[body.experiment].last_refused = body
     state.agents[event.agent].tries += 1
     state.dollars += body.dollars
 

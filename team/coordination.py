@@ -62,9 +62,9 @@ class Coordination:
         for event in self._ledger.append(self._clock(), entries):
             apply(self.state, event)
 
-    def remember(self) -> None:
-        """Leave a snapshot of the state beside the events, when enough happened since the last one."""
-        if self.state.last_seq - self._remembered >= SNAPSHOT_EVERY:
+    def remember(self, after: int = SNAPSHOT_EVERY) -> None:
+        """Leave a snapshot of the state beside the events, when that many came after the last one."""
+        if self.state.last_seq - self._remembered >= after:
             self._ledger.remember(snapshot_of(self.state, whole=not self._remembered))
             self._remembered = self.state.last_seq
 
@@ -128,6 +128,9 @@ class Coordination:
             return "this experiment is not open any more"
         if current.plan is not None:
             return "" if current.plan == plan else "this experiment has its one plan already: start another experiment"
+        before = current.last_refused
+        if before is not None and (before.plan, before.dollars) == (plan, dollars):
+            return before.why  # the same message again: it was paid for once
         why = refusal(self.state, agent, plan, current.base)
         if why:
             self.record(agent, ev.PlanRefused(experiment=experiment, plan=plan, why=why, dollars=dollars))

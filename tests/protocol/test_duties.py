@@ -233,7 +233,8 @@ def test_the_clock_stops_the_campaign_and_time_away_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "spent", "over"), [(2.0, 1.99, False), (2.0, 2.0, True), (0.0, 0.0, False), (0.0, 0.01, True)]
+    ("limit", "spent", "over"),
+    [(2.0, 1.84, False), (2.0, 1.85, True), (2.0, 2.0, True), (0.0, 0.0, False), (0.0, 0.01, True)],
 )
 def test_money_stops_the_campaign(limit: float, spent: float, over: bool) -> None:
     story = started(Policy(max_dollars=limit))

@@ -48,6 +48,8 @@ class Audit:
         self.settled: set[str] = set()
         self.measured_main = ""
         self.stopped = self.finished = False
+        self.dollars = 0.0
+        self.charged: dict[str, float] = {}
 
         self.steps: dict[str, float] = {}
 
@@ -61,7 +63,20 @@ class Audit:
             self.seq = event.seq
             getattr(self, f"_{event.body.kind}", lambda *_: None)(event.agent, event.body)
             assert self._spent() <= (self._policy.max_experiments or 10**9), "over budget"
+            self._pay(event.agent, event.body)
         self._compare(state)
+
+    def _pay(self, agent: str, body: ev.Body) -> None:
+        """Money spent, and what open duties of minds may still cost, stay within the budget at every event."""
+        cost = body.report.dollars if isinstance(body, ev.SearchReported) else getattr(body, "dollars", 0.0)
+        self.dollars += cost
+        self.charged[agent] = self.charged.get(agent, 0.0) + cost if agent in self.open else 0.0
+        if self._policy.max_dollars is None:
+            return
+        each = self._policy.max_dollars * self._policy.duty_share
+        paid = [name for name, duty in self.open.items() if isinstance(duty, Experiment | Search | ResolveMerge)]
+        in_flight = sum(each - self.charged.get(name, 0.0) for name in paid)
+        assert self.dollars + in_flight <= self._policy.max_dollars + 1e-9, "money in flight is over budget"
 
     def _compare(self, state: CampaignState) -> None:
         assert state.last_seq == self.seq, "the coordinator believes what is not in the ledger"

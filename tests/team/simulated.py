@@ -5,15 +5,18 @@ fault that messages or processes suffer. Time is virtual; the same seed plays th
 import random
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 from audit import Audit
 
 from protocol import events as ev
 from protocol.briefing import briefing_of
+from protocol.journal import Journal
 from protocol.landings import Prepare, Step, pending
 from protocol.ledger import Ledger
 from protocol.messages import (
@@ -41,7 +44,9 @@ from protocol.messages import (
     VerifyLanding,
     WorkloadCheck,
 )
+from protocol.money import allowance
 from protocol.policy import Policy
+from protocol.sequential import calibrate
 from team.coordination import MAX_REFUSALS, Coordination
 
 WEIGHTS = {"small": 1.0, "large": 2.0}
@@ -49,6 +54,9 @@ NOISE = Noise(restart_sd=0.001, restart_df=11, pair_sd=0.004, floor=0.005)
 GAINS = (-0.3, -0.02, 0.0, 0.0, 0.004, 0.03, 0.06, 0.4)
 CATEGORIES = ("loops", "memory", "threads", "numerics")
 BAD = (Outcome.CRASHED, Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.TAMPERED, Outcome.TIMEOUT)
+Accident = Literal["none", "killed before the commit", "killed before the answer"]
+"""What befalls the coordinator during the next call; Ray starts another one and repeats the call."""
+T = TypeVar("T")
 Temper = Literal["able", "empty", "stubborn", "crashing"]
 
 
@@ -64,9 +72,10 @@ class SimulatedAgent:
     plan: Plan | None = None
     refusals: int = 0
     asks: int = 0
+    waits: bool = False
 
     def die(self) -> None:
-        self.incarnation, self.duty, self.plan, self.refusals = "", None, None, 0
+        self.incarnation, self.duty, self.plan, self.refusals, self.waits = "", None, None, 0, False
 
 
 @dataclass
@@ -83,11 +92,43 @@ class Git:
         return name
 
 
+class Device:
+    """How the simulated devices scatter: a noise model of ``scripts/noise_models.py``, calibrated as a campaign does.
+
+    A measurement is a draw of log ratios (restart, pair) and of the order of each pair.
+    """
+
+    def __init__(self, name: str, model: Callable[..., Any], seed: int) -> None:
+        self.name = name
+        self._model = model
+        self._dice = np.random.default_rng(seed)
+        quiet = self.restarts(0.0, Policy().calibration_restarts)
+        self.noise = calibrate(quiet, WEIGHTS, Policy())
+
+    def restarts(self, gain: float, count: int) -> tuple[Restart, ...]:
+        """Restarts of four pairs in which the candidate is truly faster by ``gain``."""
+        draws = {name: self._model(self._dice, 1, count) for name in WEIGHTS}
+        return tuple(
+            Restart(
+                pairs={name: self._pairs(draw.ratios[0, n] + gain, draw.first[0, n]) for name, draw in draws.items()}
+            )
+            for n in range(count)
+        )
+
+    @staticmethod
+    def _pairs(ratios: Any, first: Any) -> tuple[Pair, ...]:
+        return tuple(
+            Pair(candidate_first=bool(f), base_ns=1000.0 * exp(r), candidate_ns=1000.0)
+            for r, f in zip(ratios.tolist(), first.tolist(), strict=True)
+        )
+
+
 class World:
     """The campaign, its agents, and the faults. Every public method is one thing that may happen at any time."""
 
-    def __init__(self, seed: int, agents: int = 2, policy: Policy | None = None) -> None:
+    def __init__(self, seed: int, agents: int = 2, policy: Policy | None = None, device: Device | None = None) -> None:
         self.random = random.Random(seed)
+        self.device = device
         self.now = 1_000.0
         shared = Path("/dev/shm")
         self.folder = Path(tempfile.mkdtemp(prefix="kt-simulated-", dir=shared if shared.is_dir() else None))
@@ -97,6 +138,8 @@ class World:
             for index, name in enumerate(f"{list(Role)[i % 2].value}-{i // 2 + 1}" for i in range(agents))
         }
         self.mail: list[tuple[str, ev.AnyBody]] = []
+        self.held: list[tuple[str, str, ev.AnyBody]] = []
+        self.accident: Accident = "none"
         self.zombies: list[tuple[str, str]] = []
         self.policy = policy or Policy(max_experiments=10, looks=(8, 16, 32), round_experiments=4)
         self.coordination = self._first_life()
@@ -115,7 +158,26 @@ class World:
         )  # fmt: skip
         self.ledger = Ledger(self.folder / "ledger", writer=True)
         self.ledger.append(self.now, [("", start)])
-        return Coordination(self.ledger, lambda: self.now)
+        self.journal = Journal(self.ledger)
+        return Coordination(self.journal, lambda: self.now)
+
+    def call(self, said: Callable[[Coordination], T]) -> T:
+        """A call as Ray makes it: its answer comes after the commit, and it is repeated when the coordinator dies."""
+        answer = said(self.coordination)
+        accident, self.accident = self.accident, "none"
+        if accident != "killed before the commit":
+            self.journal.commit()
+        if accident != "none":
+            self._another_life()
+            answer = said(self.coordination)
+            self.journal.commit()
+        return answer
+
+    def _another_life(self) -> None:
+        self.ledger.close()
+        self.ledger = Ledger(self.folder / "ledger", writer=True)
+        self.journal = Journal(self.ledger)
+        self.coordination = Coordination(self.journal, lambda: self.now)
 
     def close(self) -> None:
         self.audit.close()
@@ -124,6 +186,7 @@ class World:
 
     def check(self) -> None:
         """Read what was appended since, and hold every invariant against it."""
+        self.journal.commit()
         self.audit.read_on(self.coordination.state)
 
     # ------------------------------------------------------------ what happens
@@ -137,19 +200,21 @@ class World:
         agent.incarnation = f"{name}/{self.random.getrandbits(40):x}"
         device = DeviceInfo(kind="cuda", id=agent.device, name="SIM")
         for _ in range(self._times()):
-            self.coordination.join(name, agent.incarnation, device, 1)
+            self.call(lambda lead: lead.join(name, agent.incarnation, device, 1))
 
     def die(self, name: str, noticed: bool) -> None:
         """The process dies; the driver says so at once, or the next ``join`` shows it."""
         self.agents[name].die()
         for _ in range(self._times() if noticed else 0):
-            self.coordination.lost(name, "killed")
+            self.call(lambda lead: lead.lost(name, "killed"))
 
     def step(self, name: str) -> None:
         """One step of the agent's loop: ask, have a plan admitted, or report. Each message may be sent twice."""
         agent = self.agents[name]
         if not agent.incarnation:
             return self.join(name)
+        if agent.waits:
+            return None
         if agent.duty is None:
             return self._ask(agent)
         if isinstance(agent.duty, Experiment) and agent.plan is None:
@@ -159,29 +224,49 @@ class World:
     def replay(self) -> None:
         """A report that was sent before, by whoever, arrives again."""
         if self.mail:
-            self.coordination.report(*self.random.choice(self.mail))
+            name, body = self.random.choice(self.mail)
+            self.call(lambda lead: lead.report(name, body))
+
+    def delay(self, name: str) -> None:
+        """The agent finishes its duty, and its report is held up on the way; the agent waits for the answer."""
+        agent = self.agents[name]
+        if agent.duty is None or agent.waits or (isinstance(agent.duty, Experiment) and agent.plan is None):
+            return
+        self.held.append((name, agent.incarnation, self._perform(agent, agent.duty)))
+        agent.waits = True
+
+    def deliver(self) -> None:
+        """One of the reports that were held up arrives, in whatever order; its agent may have died meanwhile."""
+        if not self.held:
+            return
+        name, incarnation, body = self.held.pop(self.random.randrange(len(self.held)))
+        self.mail.append((name, body))
+        self.call(lambda lead: lead.report(name, body))
+        agent = self.agents[name]
+        if agent.incarnation == incarnation:
+            agent.duty, agent.plan, agent.waits = None, None, False
 
     def report_too_late(self, name: str) -> None:
         """The agent finishes its duty and dies before its report arrives; the report arrives after the news."""
         agent = self.agents[name]
-        if agent.duty is None or (isinstance(agent.duty, Experiment) and agent.plan is None):
+        if agent.duty is None or agent.waits or (isinstance(agent.duty, Experiment) and agent.plan is None):
             return
         body = self._perform(agent, agent.duty)
         self.die(name, noticed=True)
-        self.coordination.report(name, body)
+        self.call(lambda lead: lead.report(name, body))
 
     def zombie_asks(self) -> None:
         """A process that was replaced asks for a duty."""
         if self.zombies:
             name, incarnation = self.random.choice(self.zombies)
-            assert isinstance(self.coordination.next_duty(name, incarnation, f"z{self.random.random()}"), Stop)
+            ask = f"z{self.random.random()}"
+            assert isinstance(self.call(lambda lead: lead.next_duty(name, incarnation, ask)), Stop)
 
     def restart_coordinator(self) -> None:
         """``kill -9`` of the coordinator: a new one folds the ledger and knows what the old one knew."""
+        self.journal.commit()
         before = self.coordination.state
-        self.ledger.close()
-        self.ledger = Ledger(self.folder / "ledger", writer=True)
-        self.coordination = Coordination(self.ledger, lambda: self.now)
+        self._another_life()
         assert self.coordination.state == before
 
     def resume(self) -> None:
@@ -190,14 +275,19 @@ class World:
             agent.die()
         self.now += self.random.choice((1.0, 10_000.0))
         self.restart_coordinator()
-        self.coordination.resume()
+        self.call(lambda lead: lead.resume())
 
     def stop(self) -> None:
-        self.coordination.request_stop("the user said so")
+        self.call(lambda lead: lead.request_stop("the user said so"))
+
+    def snapshot(self) -> None:
+        """The coordinator leaves a snapshot of its state, which the next life may begin with."""
+        self.call(lambda lead: lead.remember(after=1))
 
     def tick(self, seconds: float = 1.0, crash: bool = False) -> None:
         """Time passes and the coordinator's loop runs once. ``crash``: it dies between git and the ledger."""
         self.now += seconds
+        self.journal.commit()
         step = pending(self.coordination.state)
         done = (*step.bad, self._carry_out(step)) if step is not None else ()
         if crash:
@@ -205,12 +295,14 @@ class World:
         if done:
             self.coordination.record("", *done)
         self.coordination.advance()
+        self.journal.commit()
 
     def run_to_the_end(self, absent: frozenset[str] = frozenset(), limit: int = 3_000) -> str:
         """Nothing goes wrong any more: all but the absent agents work. Why the campaign ended."""
         for name in absent:
             self.die(name, noticed=True)
         for _ in range(limit):
+            self.deliver()
             for name in [name for name in self.agents if name not in absent]:
                 self.step(name)
             self.tick()
@@ -229,7 +321,9 @@ class World:
     def _ask(self, agent: SimulatedAgent) -> None:
         agent.asks += 1
         ask = f"{agent.incarnation}/{agent.asks}"
-        given = [self.coordination.next_duty(agent.name, agent.incarnation, ask) for _ in range(self._times())]
+        given = [
+            self.call(lambda lead: lead.next_duty(agent.name, agent.incarnation, ask)) for _ in range(self._times())
+        ]
         if not isinstance(given[0], Rest):
             assert given.count(given[0]) == len(given), "the same request got two duties"
         agent.duty = None if isinstance(given[0], Rest | Stop) else given[0]
@@ -239,8 +333,10 @@ class World:
         if agent.temper == "empty" or agent.refusals >= MAX_REFUSALS:
             return self._report(agent, ev.NothingProposed(experiment=duty.id, why="no idea"))
         plan = self._plan(agent, duty.base)
+        cost = self._cost(MAX_REFUSALS + 1)
         said = [
-            self.coordination.admit(agent.name, duty.id, plan, (f"c-{duty.id}",), 0.1) for _ in range(self._times())
+            self.call(lambda lead: lead.admit(agent.name, duty.id, plan, (f"c-{duty.id}",), cost))
+            for _ in range(self._times())
         ]
         if said[0]:
             agent.refusals += 1
@@ -248,6 +344,11 @@ class World:
             assert not any(said), "the same plan was admitted and refused"
             agent.plan = plan
         return None
+
+    def _cost(self, parts: int = 1) -> float:
+        """What a mind takes for one of at most so many answers to a duty: up to all that it may."""
+        allowed = allowance(self.coordination.state)
+        return (0.1 if allowed is None else allowed) / parts * self.random.choice((0.0, 0.5, 1.0))
 
     def _plan(self, agent: SimulatedAgent, base: str) -> Plan:
         words = dict.fromkeys(("bottleneck", "evidence", "change", "mechanism", "disproof", "fallback"), "words")
@@ -268,15 +369,24 @@ class World:
                 experiment=duty.id, commit=commit, parameters={}, screened=(), measurement=measured
             )
         if isinstance(duty, Baseline):
+            noise = self.device.noise if self.device else NOISE
             return ev.BaselineMeasured(
-                duty=duty.id, device=agent.device, noise=NOISE, baseline_ns=dict.fromkeys(WEIGHTS, 1000.0),
+                duty=duty.id, device=agent.device, noise=noise, baseline_ns=dict.fromkeys(WEIGHTS, 1000.0),
                 null_kept=False, planted_found=True, measurement=self._measure("base", "base"),
                 planted=Estimate(gain=0.02, low=0.01, high=0.03, pairs=8, restarts=2),
             )  # fmt: skip
         if isinstance(duty, Search):
             source = Source(title="paper", locator="doi:1")
             return ev.SearchReported(
-                report=SearchReport(id=duty.id, queries=("q",), sources=(source,), technique="t", category="c", why="w")
+                report=SearchReport(
+                    id=duty.id,
+                    queries=("q",),
+                    sources=(source,),
+                    technique="t",
+                    category="c",
+                    why="w",
+                    dollars=self._cost(),
+                )
             )
         if isinstance(duty, Profile):
             return ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="simulated"))
@@ -286,10 +396,10 @@ class World:
 
     def _resolve(self, duty: ResolveMerge) -> ev.MergeResolved:
         if self.random.random() < 0.4:
-            return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, why="no idea")
+            return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, why="no idea", dollars=self._cost())
         gain = self.random.choice((-0.2, 0.0, 0.05, 0.4))
         made = self.git.commit(f"r-{duty.id}-{self.random.getrandbits(32):x}", duty.main, gain)
-        return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, commit=made, why="both")
+        return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, commit=made, why="both", dollars=self._cost())
 
     def _compare(self, agent: SimulatedAgent, duty: Duty) -> ev.AnyBody:
         if isinstance(duty, VerifyLanding):
@@ -306,7 +416,7 @@ class World:
     def _report(self, agent: SimulatedAgent, body: ev.AnyBody) -> None:
         self.mail.append((agent.name, body))
         for _ in range(self._times()):
-            self.coordination.report(agent.name, body)
+            self.call(lambda lead: lead.report(agent.name, body))
         agent.duty, agent.plan = None, None
 
     def _change(self, agent: SimulatedAgent, duty: Experiment) -> str:
@@ -327,7 +437,7 @@ class World:
         fewer = self.random.random() < 0.3
         return Measurement(
             outcome=Outcome.MEASURED,
-            restarts=tuple(self._restart(gain) for _ in range(8)),
+            restarts=self.device.restarts(gain, 8) if self.device else tuple(self._restart(gain) for _ in range(8)),
             checks=tuple(WorkloadCheck(workload=name, checks=2, worst=0.2) for name in WEIGHTS),
             simplicity={"tokens": (100, 80 if fewer else 120), "branches": (3, 3), "knobs": (1, 1)},
         )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from simulated import Temper, World
+from simulated import Accident, Temper, World
 
 from protocol import events as ev
 from protocol.messages import DeviceInfo, Experiment, Outcome, Plan, Rest, Search, Stop, Verdict, VerifyLanding
@@ -20,9 +20,17 @@ TEMPERS = st.sampled_from(get_args(Temper))
 class Team(RuleBasedStateMachine):
     """Three agents at most; the names of the rules are what may happen."""
 
-    @initialize(seed=st.integers(0, 2**32), agents=st.integers(1, 3), experiments=st.integers(1, 9), data=st.data())
-    def start(self, seed: int, agents: int, experiments: int, data: st.DataObject) -> None:
-        policy = Policy(max_experiments=experiments, looks=(8, 16, 32), round_experiments=3)
+    @initialize(
+        seed=st.integers(0, 2**32),
+        agents=st.integers(1, 3),
+        experiments=st.integers(1, 9),
+        dollars=st.sampled_from([None, 0.5, 1.0]),
+        data=st.data(),
+    )
+    def start(self, seed: int, agents: int, experiments: int, dollars: float | None, data: st.DataObject) -> None:
+        policy = Policy(
+            max_experiments=experiments, looks=(8, 16, 32), round_experiments=3, max_dollars=dollars, duty_share=0.15
+        )
         self.world = World(seed, agents, policy)
         for agent in self.world.agents.values():
             agent.temper = data.draw(TEMPERS | st.just("able"))
@@ -64,6 +72,22 @@ class Team(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.2, 1.0, 90.0, 200.0, -30.0]), crash=st.booleans())
     def time_passes(self, seconds: float, crash: bool) -> None:
         self.world.tick(seconds, crash)
+
+    @rule(index=INDEX)
+    def a_report_is_held_up(self, index: int) -> None:
+        self.world.delay(self.name(index))
+
+    @rule()
+    def a_held_report_arrives(self) -> None:
+        self.world.deliver()
+
+    @rule(accident=st.sampled_from(get_args(Accident)))
+    def the_coordinator_dies_in_the_next_call(self, accident: Accident) -> None:
+        self.world.accident = accident
+
+    @rule()
+    def the_coordinator_leaves_a_snapshot(self) -> None:
+        self.world.snapshot()
 
     @rule()
     def the_coordinator_is_killed(self) -> None:
@@ -191,7 +215,8 @@ def test_a_refused_plan_is_on_record_with_its_cost_and_may_be_mended(world: Worl
     duty = ask(world, one)
     assert isinstance(duty, Experiment)
     admit, state = world.coordination.admit, world.coordination.state
-    assert "nobody reported" in admit(one, duty.id, plan(cites="s99"), ("c1",), 0.25)
+    for _ in range(2):  # sent twice, paid once
+        assert "nobody reported" in admit(one, duty.id, plan(cites="s99"), ("c1",), 0.25)
     assert (state.numbered, state.dollars, len(state.experiments[duty.id].refused)) == (0, 0.25, 1)
     assert admit(one, duty.id, plan(), ("c1",), 0.25) == ""
     assert (state.numbered, state.dollars) == (1, 0.5)

@@ -16,7 +16,8 @@ def test_the_same_seed_plays_the_same_campaigns() -> None:
     first, again = play(11), play(11)
     assert "every invariant held" in first[0]
     assert first[0].split(":", 1)[1] == again[0].split(":", 1)[1]
-    assert first[1] == again[1]
+    assert first[1:] == again[1:]
+    assert first[2].startswith("digest: ")
 
 
 def test_a_landing_while_main_is_measured_does_not_count_into_its_product() -> None:
