@@ -66,6 +66,7 @@ class CampaignStarted(Body):
     seed: int
     hardware: Hardware | None = None
     advice: tuple[Advice, ...] = Field(default=(), description="what earlier campaigns taught, as it was at the start")
+    submit: bool = Field(default=False, description="whether the result is submitted when the campaign ends")
     advice_note: str = Field(default="", description="where the advice comes from, or why there is none")
 
 
@@ -344,12 +345,58 @@ class Finished(Body):
     why: str
 
 
+class SubmissionStarted(Body):
+    """Phase C of one commit under one tag began. One that was broken off goes on under the same version."""
+
+    kind: Literal["submission_started"] = "submission_started"
+    tag: str
+    version: int = Field(ge=1)
+    evaluated: str = Field(description="main as it is submitted")
+    device: str
+    noise: Noise
+
+
+class SubmissionMeasured(Body):
+    """One full evaluation in the clean clone against the baseline: all workloads correct, times paired."""
+
+    kind: Literal["submission_measured"] = "submission_measured"
+    tag: str
+    version: int
+    run: int = Field(ge=1)
+    estimate: Estimate
+    workloads: dict[str, Estimate]
+    measurement: Measurement | None = Field(description="raw; left out of the state")
+
+
+class SubmissionRefused(Body):
+    """The final commit is not fit to submit. Nothing was brought anywhere."""
+
+    kind: Literal["submission_refused"] = "submission_refused"
+    tag: str
+    version: int
+    why: str
+    workload: str = ""
+
+
 class Submitted(Body):
     """The result was brought to the user's repository."""
 
     kind: Literal["submitted"] = "submitted"
     commit: str
     branch: str
+    tag: str = ""
+    version: int = 0
+    name: str = Field(default="", description="the git tag, submission-TAG-vN")
+    artifact: str = Field(default="", description="folder of the regenerated artifact")
+    hashes: dict[str, str] = Field(default_factory=dict, description="file of the artifact -> sha256")
+
+
+class Pushed(Body):
+    """A submission went to a remote of the user's repository, because that was asked for."""
+
+    kind: Literal["pushed"] = "pushed"
+    name: str
+    remote: str
 
 
 AnyBody = Annotated[
@@ -384,7 +431,11 @@ AnyBody = Annotated[
     | WrapUpRequested
     | Resumed
     | Finished
-    | Submitted,
+    | SubmissionStarted
+    | SubmissionMeasured
+    | SubmissionRefused
+    | Submitted
+    | Pushed,
     Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)

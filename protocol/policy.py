@@ -103,6 +103,9 @@ class Policy(BaseModel):
     )
     recheck_every: int = Field(default=25, ge=1, description="experiments after which the incumbent is measured again")
 
+    # Submission.
+    submission_runs: int = Field(default=5, ge=1, description="full evaluations of the final commit that are averaged")
+
     # Strategy memory.
     prefer_after: int = Field(
         default=2, ge=1, description="measurements for a technique, with none against it, after which it is preferred"

@@ -21,6 +21,7 @@ from protocol.messages import (
     Verdict,
 )
 from protocol.policy import Policy
+from protocol.submission import SubmissionState
 
 
 @dataclass
@@ -164,6 +165,8 @@ class CampaignState:
     wrap_up: str = ""
     finished: str = ""
     submitted: ev.Submitted | None = None
+    submissions: list[SubmissionState] = field(default_factory=list[SubmissionState])
+    pushed: list[ev.Pushed] = field(default_factory=list[ev.Pushed])
     dollars: float = 0.0
     first_time: float = 0.0
     last_time: float = 0.0

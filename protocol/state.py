@@ -12,6 +12,7 @@ from protocol import counters
 from protocol import events as ev
 from protocol.messages import Experiment, Role, Verdict
 from protocol.record import AgentState, CampaignState, ExperimentState, LandingState, Merged, OpenDuty
+from protocol.submission import SubmissionState
 
 __all__ = ["AgentState", "CampaignState", "ExperimentState", "LandingState", "OpenDuty", "apply", "fold", "role_of"]
 
@@ -249,8 +250,30 @@ def _finished(state: CampaignState, event: ev.Event, body: ev.Finished) -> None:
     state.finished = body.why
 
 
+def _submission_started(state: CampaignState, event: ev.Event, body: ev.SubmissionStarted) -> None:
+    state.submissions.append(SubmissionState(body))
+
+
+def _submission(state: CampaignState, tag: str, version: int) -> SubmissionState:
+    return next(s for s in state.submissions if (s.started.tag, s.started.version) == (tag, version))
+
+
+def _submission_measured(state: CampaignState, event: ev.Event, body: ev.SubmissionMeasured) -> None:
+    _submission(state, body.tag, body.version).runs.append(body.model_copy(update={"measurement": None}))
+
+
+def _submission_refused(state: CampaignState, event: ev.Event, body: ev.SubmissionRefused) -> None:
+    _submission(state, body.tag, body.version).over = f"refused: {body.why}"
+
+
 def _submitted(state: CampaignState, event: ev.Event, body: ev.Submitted) -> None:
     state.submitted = body
+    if body.version:
+        _submission(state, body.tag, body.version).over = body.branch
+
+
+def _pushed(state: CampaignState, event: ev.Event, body: ev.Pushed) -> None:
+    state.pushed.append(body)
 
 
 _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] = {
@@ -285,7 +308,11 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.WrapUpRequested: _wrap_up_requested,
     ev.Resumed: _resumed,
     ev.Finished: _finished,
+    ev.SubmissionStarted: _submission_started,
+    ev.SubmissionMeasured: _submission_measured,
+    ev.SubmissionRefused: _submission_refused,
     ev.Submitted: _submitted,
+    ev.Pushed: _pushed,
 }
 
 

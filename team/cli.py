@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn, cast
 
@@ -69,6 +70,7 @@ def run(
     ] = None,
     address: Annotated[str | None, typer.Option("--address", help="a running Ray cluster, e.g. auto")] = None,
     seed: Annotated[int, typer.Option("--seed", help="seed of the minds (never of the judge)")] = 0,
+    submit_result: Annotated[bool, typer.Option("--submit", help="submit the result when the campaign ends")] = False,
     yes: Yes = False,
 ) -> None:
     """Run a campaign on TASK until its budget is spent or you stop it."""
@@ -78,7 +80,8 @@ def run(
     from team.console import start
     from team.scope import scope_of
 
-    _leave(start(scope_of(task, agents, experiments, minutes, campaign, seed, hardware), yes, address))
+    scope = scope_of(task, agents, experiments, minutes, campaign, seed, hardware)
+    _leave(start(replace(scope, submit=submit_result), yes, address))
 
 
 @app.command()
@@ -200,12 +203,16 @@ def submit(
     campaign: RunArgument = None,
     tag: Annotated[str | None, typer.Option("--tag", help="branch autodev/TAG; default: the campaign's name")] = None,
     into: Annotated[str, typer.Option("--into", help="a branch to move forward to the result as well")] = "",
+    push: Annotated[bool, typer.Option("--push", help="push branch and tag to your repository's remote")] = False,
 ) -> None:
-    """Bring the result to your repository as branch autodev/TAG; your checkout stays as it is."""
+    """Judge the result again from a clean clone and bring it to your repository as branch autodev/TAG, tagged.
+
+    Your checkout stays as it is. A submission that was broken off goes on where it stopped.
+    """
     from team.runs import find_run
     from team.submission import submit_run
 
-    typer.echo(submit_run(find_run(campaign), tag, into))
+    typer.echo(submit_run(find_run(campaign), tag, into, push, typer.echo))
 
 
 @app.command(name="eval")

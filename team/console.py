@@ -74,9 +74,15 @@ def go(run: Run, address: str | None, resume: bool) -> int:
     finally:
         _remember(run)
     sum_up(run, state)
-    if state.wrap_up and state.finished and state.main != state.started.commit:
-        out.print(submit_run(run, None, ""))
+    if (state.wrap_up or (state.started.submit and not state.stop)) and state.finished:
+        _submit(run, state)
     return 130 if stopped.is_set() else 0
+
+
+def _submit(run: Run, state: CampaignState) -> None:
+    """Phase C as the last phase of a run: it was wrapped up, or started with --submit."""
+    if state.main != state.started.commit:
+        out.print(submit_run(run, None, "", say=out.print))
 
 
 def _remember(run: Run) -> None:

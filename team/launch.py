@@ -51,6 +51,7 @@ class Scope:
     hardware: Hardware
     advice: tuple[Advice, ...]
     advice_note: str
+    submit: bool = False
 
 
 def prepare(scope: Scope) -> None:
@@ -92,6 +93,7 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         hardware=scope.hardware,
         advice=scope.advice,
         advice_note=scope.advice_note,
+        submit=scope.submit,
     )
 
 

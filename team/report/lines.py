@@ -8,6 +8,7 @@ from rich.text import Text
 from protocol import events as ev
 from protocol.messages import Position, Verdict
 from protocol.state import CampaignState, ExperimentState
+from protocol.submission import name_of
 from team.report import wording as w
 from team.report.levels import main_speedup
 from team.report.reading import device_of
@@ -236,6 +237,23 @@ def _finished(state: CampaignState, event: ev.Event, body: ev.Finished) -> list[
     return _note("finished", "bold", f"{body.why}; {main}; {w.dollars(state.dollars)}")
 
 
+def _submission_started(state: CampaignState, event: ev.Event, body: ev.SubmissionStarted) -> list[Segment]:
+    what = f"{w.short_commit(body.evaluated)} as {name_of(body.tag, body.version)}: judged in a clean clone"
+    return _note("submit", "bold", f"{what} on {w.short_device(body.device)}")
+
+
+def _submission_measured(state: CampaignState, event: ev.Event, body: ev.SubmissionMeasured) -> list[Segment]:
+    return _note("submit", "", f"run {body.run}: all workloads correct, {w.interval(body.estimate)}")
+
+
+def _submission_refused(state: CampaignState, event: ev.Event, body: ev.SubmissionRefused) -> list[Segment]:
+    return _note("submit", "bold red", f"refused: {body.why}")
+
+
+def _pushed(state: CampaignState, event: ev.Event, body: ev.Pushed) -> list[Segment]:
+    return _note("pushed", "bold green", f"{body.name} to {body.remote}")
+
+
 def _submitted(state: CampaignState, event: ev.Event, body: ev.Submitted) -> list[Segment]:
     return _note("submitted", "bold green", f"{w.short_commit(body.commit)} as branch {body.branch}")
 
@@ -266,5 +284,9 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.WrapUpRequested: _wrap_up_requested,
     ev.Resumed: _resumed,
     ev.Finished: _finished,
+    ev.SubmissionStarted: _submission_started,
+    ev.SubmissionMeasured: _submission_measured,
+    ev.SubmissionRefused: _submission_refused,
     ev.Submitted: _submitted,
+    ev.Pushed: _pushed,
 }

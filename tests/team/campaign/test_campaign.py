@@ -37,11 +37,28 @@ def test_a_campaign_from_start_to_submission(bench: Bench) -> None:
 
     said = bench.call("submit", "--tag", "fast")
     assert "autodev/fast" in said.stdout, said.stderr
-    assert git(bench.task, "rev-parse", "autodev/fast").strip() == state.main
+    assert git(bench.task, "rev-parse", "autodev/fast^").strip() == state.main
     assert git(bench.task, "status", "--porcelain") == ""
-    trailers = git(bench.task, "log", "-1", "--format=%(trailers)", "autodev/fast")
+    _check_submission(bench)
+    trailers = git(bench.task, "log", "-1", "--format=%(trailers)", "autodev/fast^")
     assert "Technique:" in trailers
     assert "Speedup:" in trailers
+
+
+def _check_submission(bench: Bench) -> None:
+    """Five runs in a clean clone, a tag, the kernel's file, and a note that says it all."""
+    (submission,) = bench.state().submissions
+    assert len(submission.runs) == 5
+    assert submission.over == "autodev/fast"
+    assert git(bench.task, "rev-parse", "submission-fast-v1") == git(bench.task, "rev-parse", "autodev/fast")
+    artifact = bench.run / "submissions" / "submission-fast-v1"
+    assert (artifact / "row_energy.cpp").read_text() == git(
+        bench.task, "show", "autodev/fast:kernels/row_energy/row_energy.cpp"
+    )
+    note = git(bench.task, "show", "autodev/fast:kernels/row_energy/notes/submission_fast.md")
+    assert note == (artifact / "submission_fast.md").read_text()
+    for heading in ("average of 5 full evaluations", "Headline techniques", "What did not work", "What remains"):
+        assert heading in note
 
 
 @pytest.mark.parametrize(
