@@ -14,7 +14,8 @@ from typing import NoReturn
 
 from protocol import events as ev
 from protocol.ledger import Ledger
-from protocol.state import CampaignState, apply, fold
+from protocol.snapshot import restore
+from protocol.state import CampaignState, apply
 from protocol.submission import SubmissionState, name_of, next_version, overall, unfinished
 from team.errors import UserError
 from team.evaluation import CleanRoom, Unfit, clean_room
@@ -43,7 +44,7 @@ class _Submission:
 
     def __init__(self, run: Run, hub: Hub, ledger: Ledger, tag: str, say: Say) -> None:
         self._run, self._hub, self._ledger, self._tag, self._say = run, hub, ledger, tag, say
-        self._state: CampaignState = fold(ledger.events())
+        self._state: CampaignState = restore(ledger)[0]
 
     def carry_out(self, into: str, to_remote: bool) -> str:
         """Evaluate, pack, tag, bring, push."""
@@ -155,7 +156,9 @@ class _Submission:
         """The tree of ``commit`` with the last submission as a second parent, so that the branch moves forward."""
         git = self._hub.git
         message = git.run("log", "-1", "--format=%B", commit)
-        return git.text("commit-tree", f"{commit}^{{tree}}", "-p", self._state.main, "-p", before, "-F", "-", data=message)
+        return git.text(
+            "commit-tree", f"{commit}^{{tree}}", "-p", self._state.main, "-p", before, "-F", "-", data=message
+        )
 
     def _record(self, body: ev.AnyBody) -> None:
         for event in self._ledger.append(time.time(), [("", body)]):

@@ -88,7 +88,7 @@ class Bench:
         """One experiment that reached main."""
         before = self.hub.main
         commit = self.hub.commit(before, {"kernel.cpp": text}, "faster", {"Experiment": ident}, ("kernel.cpp",))
-        self.hub.fast_forward("main", commit)
+        self.hub.git.run("update-ref", "refs/heads/main", commit)
         plan = Plan.model_validate({**WORDS, "technique": "tile", "category": "loops", "expected_gain": 0.1})
         said = Decision(state="keep", reason="", overall=estimate(0.4), workloads={"w": estimate(0.4)})
         measured = Measurement(outcome=Outcome.MEASURED)
