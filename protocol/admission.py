@@ -1,5 +1,6 @@
 """Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
 
+from protocol import directions
 from protocol.counters import closed_categories
 from protocol.events import InteractsBadly
 from protocol.index import change_of
@@ -14,6 +15,8 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
         return "a search is owed: report it before the next experiment"
     if plan.technique in state.abandoned:
         return f"'{plan.technique}' was abandoned by the team after repeated crashes: choose another technique"
+    if outside := directions.refusal(state, agent_name, plan.category):
+        return outside
     if plan.category in closed_categories(state.policy, agent.streaks):
         return f"category '{plan.category}' is closed for this experiment: switch category"
     if agent.search is not None and plan.cites != agent.search.id:

@@ -1,15 +1,16 @@
 """What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
 
 from protocol.counters import closed_categories, phase_of
+from protocol.directions import directed
 from protocol.events import InteractsBadly
-from protocol.messages import BadPair, Briefing, PastExperiment, Position, Role, Verdict
+from protocol.messages import BadPair, Briefing, PastExperiment, Position, Verdict
 from protocol.money import allowance
 from protocol.state import CampaignState, ExperimentState
 
 
 def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
     """The briefing of one agent on one base. ``editable`` is left empty: its agent reads the files from git."""
-    agent, started = state.agents[agent_name], state.started
+    agent, started, claim = state.agents[agent_name], state.started, directed(state, agent_name)
     return Briefing(
         agent=agent_name,
         role=agent.member.role,
@@ -22,7 +23,10 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         workloads=started.workloads,
         phase=phase_of(state.policy, agent.streaks),
         position=agent.profile.position if agent.profile else Position.UNKNOWN,
-        direction="structure" if agent.member.role is Role.EXPLORER else "tuning",
+        direction=(f"{claim.name}: {claim.about}" if claim.about else claim.name) if claim else "",
+        round=state.rounds + 1,
+        allowed_categories=claim.allowed if claim else (),
+        forbidden_categories=claim.forbidden if claim else (),
         closed_categories=closed_categories(state.policy, agent.streaks),
         abandoned=tuple(state.abandoned),
         search=agent.search,

@@ -6,7 +6,7 @@ the baseline, and then the next experiment.
 
 from math import exp
 
-from protocol import money
+from protocol import directions, money
 from protocol.messages import (
     Baseline,
     Duty,
@@ -116,7 +116,7 @@ def _exhausted(state: CampaignState, name: str) -> bool:
     agent = state.agents[name]
     if state.failing(agent):
         return True
-    return not agent.owes_search and agent.exhausted_on == state.head_of(name) != ""
+    return not agent.owes_search and agent.exhausted_on != "" and directions.has_nothing_left(state, name)
 
 
 def _landing(state: CampaignState, name: str) -> Duty | None:
@@ -215,7 +215,8 @@ def _experiment(state: CampaignState, name: str) -> Duty:
         return Rest(seconds=REST_SECONDS, why="no admissible idea on this base; waiting for main to move")
     if not money.experiment_is_affordable(state):
         return _await_money()
-    return Experiment(id=_id(state, "x"), base=state.head_of(name))
+    mine = directions.current(state, name)
+    return Experiment(id=_id(state, "x"), base=state.head_of(name), direction=mine.claim.id if mine else "")
 
 
 def _await_money() -> Rest:

@@ -11,8 +11,10 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from protocol.hardware import Hardware
 from protocol.messages import (
     Advice,
+    Category,
     Decision,
     DeviceInfo,
+    Direction,
     Duty,
     Estimate,
     Measurement,
@@ -23,6 +25,7 @@ from protocol.messages import (
     ProfileReport,
     Role,
     SearchReport,
+    Standing,
     Verdict,
 )
 from protocol.policy import Policy
@@ -68,6 +71,9 @@ class CampaignStarted(Body):
     advice: tuple[Advice, ...] = Field(default=(), description="what earlier campaigns taught, as it was at the start")
     submit: bool = Field(default=False, description="whether the result is submitted when the campaign ends")
     advice_note: str = Field(default="", description="where the advice comes from, or why there is none")
+    categories: tuple[Category, ...] = Field(
+        default=(), description="what directions are made of; without any there are no directions"
+    )
 
 
 class AgentJoined(Body):
@@ -295,12 +301,64 @@ class MainMeasured(Body):
     measurement: Measurement
 
 
+class DirectionClaimed(Body):
+    """An agent owns a direction from now on; nobody else may claim its categories while it is open."""
+
+    kind: Literal["direction_claimed"] = "direction_claimed"
+    direction: Direction
+
+
+class DirectionSeconded(Body):
+    """Nothing is left to claim for this agent: it works in another agent's direction without owning it."""
+
+    kind: Literal["direction_seconded"] = "direction_seconded"
+    direction: str
+    why: str
+
+
+class DirectionClosed(Body):
+    """A claim ended; its categories are free."""
+
+    kind: Literal["direction_closed"] = "direction_closed"
+    direction: str
+    standing: Standing
+    why: str
+    goes_on: bool = Field(default=False, description="its owner claims the same again in the next round")
+
+
+class DirectionProposed(Body):
+    """A mind or a person proposes a direction. ``refused`` is empty when the claim follows, else one sentence."""
+
+    kind: Literal["direction_proposed"] = "direction_proposed"
+    name: str
+    about: str
+    allowed: tuple[str, ...]
+    source: str = Field(description="who or what proposed it: a search by its id, or a person")
+    refused: str = ""
+
+
 class RoundEnded(Body):
-    """A planning horizon ended."""
+    """A planning horizon ended: its recap, its outcome by RULES (A to D), and what follows for each agent.
+
+    ``keeps_base``: agents that go on from their own base for one more round; ``searches``: agents that owe a search.
+    """
 
     kind: Literal["round_ended"] = "round_ended"
     number: int
     recap: tuple[str, ...]
+    outcome: Literal["A", "B", "C", "D"] = "C"
+    winners: tuple[str, ...] = ()
+    best: float = Field(default=0.0, description="largest log gain of the round's KEEPs")
+    keeps_base: dict[str, str] = Field(default_factory=dict, description="agent -> commit")
+    searches: tuple[str, ...] = ()
+
+
+class TeamPhaseEnded(Body):
+    """No more rounds and claims: every agent works by itself on main with what is left of the budget."""
+
+    kind: Literal["team_phase_ended"] = "team_phase_ended"
+    why: str
+    branches: dict[str, str] = Field(description="agent -> where its branch stands, to be tagged")
 
 
 class StopRequested(Body):
@@ -424,7 +482,12 @@ AnyBody = Annotated[
     | LandingRefused
     | Mended
     | MainMeasured
+    | DirectionClaimed
+    | DirectionSeconded
+    | DirectionClosed
+    | DirectionProposed
     | RoundEnded
+    | TeamPhaseEnded
     | StopRequested
     | Paused
     | PauseEnded

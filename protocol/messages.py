@@ -364,6 +364,64 @@ Duty = Annotated[
 ]
 
 
+# ---------------------------------------------------------------- directions
+
+
+class Category(Message):
+    """A kind of change. Directions claim sets of these; ``role`` says who takes it first."""
+
+    name: str = Field(min_length=1)
+    role: Role
+    about: str = Field(default="", description="what such changes do, in one line")
+
+
+class Standing(StrEnum):
+    """What became of a direction."""
+
+    OPEN = "open"
+    WON = "won"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+class Direction(Message):
+    """A claim: for one round its owner, and nobody else, makes changes of these categories."""
+
+    id: str = Field(min_length=1)
+    name: str = Field(min_length=1)
+    about: str = Field(default="", description="what it is about, in one line")
+    allowed: tuple[str, ...] = Field(min_length=1, description="categories that it may touch")
+    forbidden: tuple[str, ...] = Field(default=(), description="categories that it must not touch: others hold them")
+    owner: str
+    round: int = Field(ge=1)
+    follows: str = Field(default="", description="the direction of the round before that it goes on with")
+
+
+# ---------------------------------------------------------------- findings
+
+
+class Finding(Message):
+    """One thing that the team knows now, with its evidence. Negative ones are findings too."""
+
+    id: str
+    kind: Literal["gain", "no gain", "wrong", "tampered", "landed", "not landed", "search"]
+    what: str = Field(description="the change, or the technique that a search found, in one line")
+    technique: str
+    category: str
+    agent: str
+    device: str = Field(default="", description="where it was measured; empty when nothing was")
+    gain: float | None = Field(default=None, description="log gain against its base; None when nothing was measured")
+    low: float | None = None
+    high: float | None = None
+    commit: str = ""
+    source: str = Field(description="experiment, landing or search that it comes from, with its reason or reference")
+
+    @property
+    def positive(self) -> bool:
+        """True when it speaks for the technique."""
+        return self.kind in ("gain", "landed")
+
+
 # ---------------------------------------------------------------- what a mind is told
 
 
@@ -423,7 +481,12 @@ class Briefing(Message):
     phase: Phase
     position: Position
     direction: str = ""
+    round: int = Field(default=1, ge=1)
     allowed_categories: tuple[str, ...] = Field(default=(), description="empty means any")
+    forbidden_categories: tuple[str, ...] = Field(default=(), description="claimed by others in this round")
+    findings: tuple[Finding, ...] = Field(
+        default=(), description="what the team knows, most relevant to the direction first"
+    )
     closed_categories: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = Field(default=(), description="techniques that the team abandoned after crashes")
     search: SearchReport | None = Field(default=None, description="the next plan must cite it when present")

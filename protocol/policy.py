@@ -95,7 +95,24 @@ class Policy(BaseModel):
     )
     mid_from: int = Field(default=10, ge=1, description="experiments of an agent after which it is in phase mid")
     late_from: int = Field(default=30, ge=1, description="experiments of an agent after which it is in phase late")
-    round_experiments: int = Field(default=8, ge=1, description="experiments of the team that make a round")
+    round_experiments: int = Field(
+        default=8, ge=1, description="experiments of up to two agents that make a round; of more, more in proportion"
+    )
+    round_minutes: float = Field(
+        default=60.0, gt=0.0, description="a round with a verdict in it ends after this time at the latest (minutes)"
+    )
+    direction_tries: int = Field(
+        default=4, ge=1, description="experiments without a KEEP after which a direction has failed at its round's end"
+    )
+    one_sided_gain: float = Field(
+        default=0.10, gt=0.0, description="a round's lone win of at least this gain moves everybody to it at once"
+    )
+    dry_gain: float = Field(default=0.02, gt=0.0, description="a round without a KEEP above this gain is dry")
+    dry_rounds: int = Field(default=3, ge=1, description="dry rounds in a row that end the team phase")
+    clear_winner_rounds: int = Field(
+        default=3, ge=1, description="rounds in a row that one agent won alone, after which it is the clear winner"
+    )
+    briefing_findings: int = Field(default=24, ge=1, description="findings of the team that a mind is told at most")
     absent_after: float = Field(
         default=120.0,
         gt=0.0,

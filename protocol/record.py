@@ -1,6 +1,7 @@
 """What the law knows of a campaign: agents, experiments and landings, as ``protocol.state`` folds them from events."""
 
 from dataclasses import dataclass, field
+from math import log1p
 from typing import Literal
 
 from protocol import counters
@@ -9,7 +10,9 @@ from protocol.archive import Archive
 from protocol.index import Index
 from protocol.lineage import Lineage
 from protocol.messages import (
+    Category,
     DeviceInfo,
+    Direction,
     Duty,
     Estimate,
     Measurement,
@@ -18,6 +21,7 @@ from protocol.messages import (
     Plan,
     ProfileReport,
     SearchReport,
+    Standing,
     Verdict,
 )
 from protocol.policy import Policy
@@ -37,7 +41,12 @@ class OpenDuty:
 @dataclass
 class AgentState:
     """What the law needs to know about one agent. ``tries`` counts experiments handed to it and plans refused,
-    ``place`` is its place in the team, ``unsettled`` its kept experiments that wait to land, in their order."""
+    ``place`` is its place in the team, ``unsettled`` its kept experiments that wait to land, in their order.
+
+    ``spent`` holds the categories in which its mind found nothing on the base ``exhausted_on``, ``failed`` the main on
+    which its direction failed with a category, ``kept_base`` the base that it keeps until the round ends, ``tip`` its
+    newest kept commit.
+    """
 
     member: ev.Member
     place: int = 0
@@ -53,6 +62,11 @@ class AgentState:
     owes_profile: str = ""
     profile: ProfileReport | None = None
     exhausted_on: str = ""
+    spent: set[str] = field(default_factory=set[str])
+    direction: str = ""
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    kept_base: str = ""
+    tip: str = ""
     tries: int = 0
     failures: int = 0
     unsettled: list[str] = field(default_factory=list[str])
@@ -65,6 +79,7 @@ class ExperimentState:
     id: str
     agent: str
     base: str
+    direction: str = ""
     number: int = 0
     plan: Plan | None = None
     refused: list[str] = field(default_factory=list[str])
@@ -127,11 +142,25 @@ class Proof:
 
 
 @dataclass
+class DirectionState:
+    """A claim and what came of it so far. ``seconds`` are the agents that work in it without owning it."""
+
+    claim: Direction
+    standing: Standing = Standing.OPEN
+    why: str = ""
+    goes_on: bool = False
+    seconds: dict[str, None] = field(default_factory=dict[str, None])
+    tries: int = 0
+    keeps: int = 0
+
+
+@dataclass
 class CampaignState:
     """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
     ``levels`` the log gain over the baseline of every kept or landed commit as its steps add up,
     ``lineage`` which changes such a commit contains, ``bad_pairs`` the compositions that did not pay,
-    ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST."""
+    ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST,
+    ``claims`` the open direction of each claimed category, ``dealt`` the round that directions were dealt for last."""
 
     start: ev.CampaignStarted | None = None
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
@@ -159,6 +188,16 @@ class CampaignState:
     duties: int = 0
     rounds: int = 0
     round_from: int = 0
+    categories: dict[str, Category] = field(default_factory=dict[str, Category])
+    directions: dict[str, DirectionState] = field(default_factory=dict[str, DirectionState])
+    claims: dict[str, str] = field(default_factory=dict[str, str])
+    dealt: int = 0
+    round_log: list[ev.RoundEnded] = field(default_factory=list[ev.RoundEnded])
+    round_mains: list[str] = field(default_factory=list[str])
+    round_began: float = 0.0
+    round_idle: float = 0.0
+    team_over: str = ""
+    branches: dict[str, str] = field(default_factory=dict[str, str])
     stop: str = ""
     paused: str = ""
     paused_at: float = 0.0
@@ -218,11 +257,17 @@ class CampaignState:
     def head_of(self, agent: str) -> str:
         """The commit that the agent's next experiment starts from.
 
-        Its newest kept commit that is not settled yet, unless main has overtaken it meanwhile: nobody polishes a kernel
-        that is slower than main.
+        Its newest kept commit that is not settled yet, unless the base that it would start from otherwise has overtaken
+        it: nobody polishes a kernel that is slower. That base is main, or the one that the last round's outcome lets it
+        keep, for as long as main is not ahead of that by a one-sided win.
         """
-        waiting = self.agents[agent].unsettled
+        start, waiting = self._start_of(agent), self.agents[agent].unsettled
         if not waiting:
-            return self.main
+            return start
         own = self.experiments[waiting[-1]].commit
-        return own if self.levels.get(own, 0.0) >= self.levels.get(self.main, 0.0) else self.main
+        return own if self.levels.get(own, 0.0) >= self.levels.get(start, 0.0) else start
+
+    def _start_of(self, agent: str) -> str:
+        kept = self.agents[agent].kept_base
+        ahead = self.levels.get(self.main, 0.0) - self.levels.get(kept, 0.0)
+        return kept if kept and ahead < log1p(self.policy.one_sided_gain) else self.main

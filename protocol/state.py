@@ -10,8 +10,16 @@ from typing import Any
 
 from protocol import counters
 from protocol import events as ev
-from protocol.messages import Experiment, Role, Verdict
-from protocol.record import AgentState, CampaignState, ExperimentState, LandingState, Merged, OpenDuty
+from protocol.messages import Category, Experiment, Role, Standing, Verdict
+from protocol.record import (
+    AgentState,
+    CampaignState,
+    DirectionState,
+    ExperimentState,
+    LandingState,
+    Merged,
+    OpenDuty,
+)
 from protocol.submission import SubmissionState
 
 __all__ = ["AgentState", "CampaignState", "ExperimentState", "LandingState", "OpenDuty", "apply", "fold", "role_of"]
@@ -21,6 +29,8 @@ def _campaign_started(state: CampaignState, event: ev.Event, body: ev.CampaignSt
     state.start = body
     state.main = body.commit
     state.first_time = event.time
+    state.categories = {category.name: category for category in body.categories}
+    state.round_mains, state.round_began = [body.commit], event.time
     state.agents = {m.name: AgentState(m, place=place, absent_since=event.time) for place, m in enumerate(body.members)}
 
 
@@ -42,7 +52,9 @@ def _duty_given(state: CampaignState, event: ev.Event, body: ev.DutyGiven) -> No
     duty = body.duty
     if isinstance(duty, Experiment):
         agent.tries += 1
-        state.experiments[duty.id] = ExperimentState(duty.id, event.agent, duty.base, started=event.time)
+        state.experiments[duty.id] = ExperimentState(
+            duty.id, event.agent, duty.base, duty.direction, started=event.time
+        )
 
 
 def _close(state: CampaignState, agent: str, duty_id: str) -> None:
@@ -100,8 +112,15 @@ def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingPro
     if counters.closed_categories(state.policy, agent.streaks):
         agent.streaks.category_reverts = 0  # there was nowhere to switch to: the closed category opens again
     else:
-        agent.exhausted_on = experiment.base
+        _found_nothing(state, agent, experiment)
     _close(state, event.agent, body.experiment)
+
+
+def _found_nothing(state: CampaignState, agent: AgentState, experiment: ExperimentState) -> None:
+    if agent.exhausted_on != experiment.base:
+        agent.exhausted_on, agent.spent = experiment.base, set()
+    direction = state.directions.get(experiment.direction)
+    agent.spent |= set(direction.claim.allowed if direction else state.categories)
 
 
 def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.ExperimentReported) -> None:
@@ -129,16 +148,21 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
         state.landings[experiment.id] = LandingState(experiment.id, experiment.agent)
         state.agents[experiment.agent].unsettled.append(experiment.id)
         experiment.landing = "queued"
+        state.agents[experiment.agent].tip = experiment.commit
         step = experiment.overall.gain if experiment.overall else 0.0
         state.levels[experiment.commit] = state.levels.get(experiment.base, 0.0) + step
         state.lineage.grow(experiment.commit, experiment.base, experiment.id)
     counters.count(state, experiment)
+    direction = state.directions.get(experiment.direction)
+    if direction is not None and body.verdict is not Verdict.LOST:
+        direction.tries += 1
+        direction.keeps += body.verdict is Verdict.KEEP
 
 
 def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchReported) -> None:
     agent = state.agents[event.agent]
     agent.search, agent.owes_search, agent.failures = body.report, False, 0
-    agent.exhausted_on = ""
+    agent.exhausted_on, agent.streaks.since_search = "", 0
     state.searches[body.report.id] = body.report
     state.dollars += body.report.dollars
     _close(state, event.agent, body.report.id)
@@ -186,6 +210,7 @@ def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     state.landed.append(body)
     _settled(state, body.experiment)
     state.experiments[body.experiment].landing = "landed"
+    state.agents[state.experiments[body.experiment].agent].kept_base = ""  # what it held on for is on main
 
 
 def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefused) -> None:
@@ -214,9 +239,59 @@ def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured)
     _close(state, event.agent, body.duty)
 
 
+def _direction_claimed(state: CampaignState, event: ev.Event, body: ev.DirectionClaimed) -> None:
+    claim = body.direction
+    _stand_down(state, event.agent)
+    state.directions[claim.id] = DirectionState(claim)
+    state.agents[event.agent].direction = claim.id
+    state.dealt = max(state.dealt, claim.round)
+    for name in claim.allowed:
+        state.claims[name] = claim.id
+        state.categories.setdefault(name, Category(name=name, role=role_of(state, event.agent), about=claim.about))
+
+
+def _direction_seconded(state: CampaignState, event: ev.Event, body: ev.DirectionSeconded) -> None:
+    _stand_down(state, event.agent)
+    state.agents[event.agent].direction = body.direction
+    state.directions[body.direction].seconds[event.agent] = None
+
+
+def _stand_down(state: CampaignState, agent: str) -> None:
+    """The agent seconds nobody any more."""
+    before = state.directions.get(state.agents[agent].direction)
+    if before is not None:
+        before.seconds.pop(agent, None)
+
+
+def _direction_closed(state: CampaignState, event: ev.Event, body: ev.DirectionClosed) -> None:
+    direction = state.directions[body.direction]
+    direction.standing, direction.why, direction.goes_on = body.standing, body.why, body.goes_on
+    for name in direction.claim.allowed:
+        state.claims.pop(name, None)
+    if body.standing is Standing.FAILED:
+        state.agents[direction.claim.owner].failed |= dict.fromkeys(direction.claim.allowed, state.main)
+
+
+def _direction_proposed(state: CampaignState, event: ev.Event, body: ev.DirectionProposed) -> None:
+    """The claim that follows, if any, says it all."""
+
+
 def _round_ended(state: CampaignState, event: ev.Event, body: ev.RoundEnded) -> None:
     state.rounds = body.number
     state.round_from = len(state.verdicts)
+    state.round_log.append(body)
+    state.round_mains.append(state.main)
+    state.round_began, state.round_idle = event.time, state.idle_time
+    for name, agent in state.agents.items():
+        agent.kept_base = body.keeps_base.get(name, "")
+    for name in body.searches:
+        state.agents[name].owes_search, state.agents[name].streaks.since_search = True, 0
+
+
+def _team_phase_ended(state: CampaignState, event: ev.Event, body: ev.TeamPhaseEnded) -> None:
+    state.team_over, state.branches = body.why, body.branches
+    for agent in state.agents.values():
+        agent.direction = agent.kept_base = ""
 
 
 def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequested) -> None:
@@ -301,7 +376,12 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.Mended: _mended,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,
+    ev.DirectionClaimed: _direction_claimed,
+    ev.DirectionSeconded: _direction_seconded,
+    ev.DirectionClosed: _direction_closed,
+    ev.DirectionProposed: _direction_proposed,
     ev.RoundEnded: _round_ended,
+    ev.TeamPhaseEnded: _team_phase_ended,
     ev.StopRequested: _stop_requested,
     ev.Paused: _paused,
     ev.PauseEnded: _pause_ended,

@@ -166,7 +166,7 @@ MUTATIONS = (
     core("admission", "why = refusal(self.state, agent, plan, current.base)", 'why = ""'),
     core("no gap", "        if not admitted:\n            return (body,)", "        return (body,)"),
     core("A/A finds nothing", "and body.null_kept:", "and False:"),
-    core("rounds end", "if rounds.round_is_over(self.state):", "if False:"),
+    core("rounds end", "if rounds.round_is_over(self.state, now):", "if False:"),
     core("the end", "why = duties.finished(self.state, self._clock())\n        if why:", "if False:"),
 )  # fmt: skip
 

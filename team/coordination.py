@@ -6,7 +6,7 @@ same code. Every method that an agent calls may be called twice with the same ar
 
 from collections.abc import Callable
 
-from protocol import duties, rounds, steering
+from protocol import directions, duties, rounds, steering
 from protocol import events as ev
 from protocol.admission import refusal
 from protocol.journal import Journal
@@ -116,9 +116,20 @@ class Coordination:
             return Rest(seconds=duties.REST_SECONDS, why="this request was answered before")
         if lost := self._loss(agent, "its agent asked for another duty"):
             self.record(agent, *lost)
-        duty = duties.next_duty(self.state, agent, self._clock())
+        duty = self._duty(agent)
         if not isinstance(duty, Rest):
             self.record(agent, ev.DutyGiven(ask=ask, incarnation=incarnation, duty=duty))
+        return duty
+
+    def _duty(self, agent: str) -> Duty:
+        """By the law; an agent that is to experiment has a direction before it gets its duty."""
+        now = self._clock()
+        duty = duties.next_duty(self.state, agent, now)
+        if not isinstance(duty, Experiment):
+            return duty
+        if claims := directions.due(self.state, agent, now):
+            self._record(claims)
+            duty = duties.next_duty(self.state, agent, now)
         return duty
 
     def admit(self, agent: str, experiment: str, plan: Plan, commits: tuple[str, ...], dollars: float) -> str:
@@ -158,10 +169,10 @@ class Coordination:
         assert current is not None
         if not _answers(body, current.duty):
             raise ValueError(f"this {body.kind} does not answer the duty {duty_id} ({current.duty.kind})")
-        self.record(agent, *self._with_consequences(body))
+        self.record(agent, *self._with_consequences(agent, body))
         self.advance()
 
-    def _with_consequences(self, body: ev.AnyBody) -> tuple[ev.AnyBody, ...]:
+    def _with_consequences(self, agent: str, body: ev.AnyBody) -> tuple[ev.AnyBody, ...]:
         """What the law adds to a report, to be written in the same transaction."""
         if isinstance(body, ev.ExperimentReported | ev.NothingProposed):
             return self._experiment_over(body)
@@ -169,6 +180,8 @@ class Coordination:
             return (body.model_copy(update={"decision": self._decide(body.measurement, body.device)}),)
         if isinstance(body, ev.MainMeasured):
             return (self._main_measured(body),)
+        if isinstance(body, ev.SearchReported):
+            return body, *directions.from_search(self.state, agent, body.report)
         if isinstance(body, ev.BaselineMeasured) and not body.null_kept and not body.planted_found:
             blind = 2 * self.state.policy.planted_gain  # what was planted could not be seen: claim nothing near it
             noise = body.noise.model_copy(update={"floor": max(body.noise.floor, blind)})
@@ -239,13 +252,22 @@ class Coordination:
         self.record("", *steering.answer(self.state, request))
         self.advance()
 
+    def end_team_phase(self, why: str) -> None:
+        """A person ends the rounds: from now on every agent works by itself on main."""
+        self._record(rounds.end_team_phase(self.state, why))
+
     def advance(self) -> None:
         """Append what follows from the state by itself: the end of a round, the end of the campaign."""
         if self.state.start is None or self.state.finished:
             return
-        if rounds.round_is_over(self.state):
-            self.record("", ev.RoundEnded(number=self.state.rounds + 1, recap=rounds.recap(self.state)))
-        why = duties.finished(self.state, self._clock())
+        now = self._clock()
+        if rounds.round_is_over(self.state, now):
+            self._record(rounds.end(self.state))
+            if not duties.ending(self.state, now):
+                self._record(directions.due_to_all(self.state))
+        if why := rounds.team_phase_is_over(self.state):
+            self._record(rounds.end_team_phase(self.state, why))
+        why = duties.finished(self.state, now)
         if why:
             self.record("", ev.Finished(why=why))
 

@@ -24,6 +24,7 @@ from protocol.messages import Advice
 from protocol.policy import Policy
 from protocol.snapshot import restore
 from protocol.state import CampaignState
+from roles.techniques.catalog import pool
 from team.errors import UserError
 from team.guardian import RAY_FOLDER
 from team.runs import Run
@@ -94,6 +95,7 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         advice=scope.advice,
         advice_note=scope.advice_note,
         submit=scope.submit,
+        categories=pool(language_of(spec)),
     )
 
 

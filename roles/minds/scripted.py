@@ -60,7 +60,7 @@ class ScriptedMind:
             queries=("the script",),
             sources=(Source(title="scripted mind", locator="roles/minds/scripted.py"),),
             technique="scripted",
-            category="scripted",
+            category=next(iter(briefing.allowed_categories), "scripted"),
             why="a scripted mind follows its script",
             dollars=0.0,
         )
@@ -81,7 +81,7 @@ def _no_change(briefing: Briefing) -> Proposal:
     text = briefing.editable[path].rstrip("\n")
     plan = Plan(
         technique=f"no_change_{briefing.agent}_{briefing.number}",
-        category=f"none-{briefing.number % 2}",  # two in turn: the law closes a category after reverts in a row
+        category=_category(briefing),
         bottleneck="none: this is an A/A check",
         evidence="the edit adds one comment",
         change="add a comment line",
@@ -96,3 +96,10 @@ def _no_change(briefing: Briefing) -> Proposal:
     )
     comment = f"{text}\n{mark} no change {briefing.agent} {briefing.number}\n"
     return Proposal(plan=plan, variants=(Variant(files={path: comment}),), dollars=0.0)
+
+
+def _category(briefing: Briefing) -> str:
+    """The direction's in turn, or two of its own: the law closes a category after reverts in a row."""
+    names = [name for name in briefing.allowed_categories if name not in briefing.closed_categories]
+    names = names or list(briefing.allowed_categories) or ["none-0", "none-1"]
+    return names[briefing.number % len(names)]

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from protocol.messages import Phase, Position
+from protocol.messages import Category, Phase, Position, Role
+from roles.taste import taste_of
 from roles.techniques import cpp_structural, cpp_tuning, cuda_knowledge, cuda_structural, cuda_tuning
 from roles.techniques.card import Card, Language
 
@@ -37,3 +38,16 @@ def cards_for(language: Language, position: Position, phase: Phase) -> tuple[Car
 def categories(cards: Iterable[Card] | None = None) -> tuple[str, ...]:
     """Distinct categories, in catalog order."""
     return tuple(dict.fromkeys(card.category for card in (all_cards() if cards is None else cards)))
+
+
+def pool(language: Language) -> tuple[Category, ...]:
+    """What directions of a campaign in this language are made of: its categories, each with the role that looks there
+    first, by the card that says most of it (one with a transform before one that holds knowledge alone)."""
+    cards = [card for card in all_cards() if language in card.languages]
+    return tuple(_category(name, [card for card in cards if card.category == name]) for name in categories(cards))
+
+
+def _category(name: str, cards: list[Card]) -> Category:
+    first = min(cards, key=lambda card: card.transform is None)
+    explores = first.tier in taste_of(Role.EXPLORER).tiers
+    return Category(name=name, role=Role.EXPLORER if explores else Role.EXPLOITER, about=first.title)

@@ -206,6 +206,30 @@ def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured)
     return _note("main", "bold", f"{w.short_commit(body.commit)} {w.interval(body.estimate)} {against}; {product}")
 
 
+def _direction_claimed(state: CampaignState, event: ev.Event, body: ev.DirectionClaimed) -> list[Segment]:
+    claim = body.direction
+    return _note("direction", "cyan", f"{event.agent} takes {claim.name} ({', '.join(claim.allowed)})")
+
+
+def _direction_seconded(state: CampaignState, event: ev.Event, body: ev.DirectionSeconded) -> list[Segment]:
+    claim = state.directions[body.direction].claim
+    return _note("direction", "cyan", f"{event.agent} seconds {claim.owner} in {claim.name}: {body.why}")
+
+
+def _direction_closed(state: CampaignState, event: ev.Event, body: ev.DirectionClosed) -> list[Segment]:
+    claim = state.directions[body.direction].claim
+    return _note("direction", "cyan", f"{claim.owner}'s {claim.name} {body.standing.value}: {body.why}")
+
+
+def _direction_proposed(state: CampaignState, event: ev.Event, body: ev.DirectionProposed) -> list[Segment]:
+    answer = f"refused: {body.refused}" if body.refused else "accepted"
+    return _note("direction", "cyan", f"'{body.name}' proposed for {event.agent} by {body.source}: {answer}")
+
+
+def _team_phase_ended(state: CampaignState, event: ev.Event, body: ev.TeamPhaseEnded) -> list[Segment]:
+    return _note("team", "bold", f"the team phase ends: {body.why}; everybody goes on by itself on main")
+
+
 def _round_ended(state: CampaignState, event: ev.Event, body: ev.RoundEnded) -> list[Segment]:
     return _note(f"round {body.number}", "bold", "; ".join(body.recap) or "ended")
 
@@ -277,7 +301,12 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.Landed: _landed,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,
+    ev.DirectionClaimed: _direction_claimed,
+    ev.DirectionSeconded: _direction_seconded,
+    ev.DirectionClosed: _direction_closed,
+    ev.DirectionProposed: _direction_proposed,
     ev.RoundEnded: _round_ended,
+    ev.TeamPhaseEnded: _team_phase_ended,
     ev.StopRequested: _stop_requested,
     ev.Paused: _paused,
     ev.PauseEnded: _pause_ended,

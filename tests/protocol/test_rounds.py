@@ -16,9 +16,9 @@ def test_a_round_ends_after_its_experiments() -> None:
     story = started(LAW)
     for count in range(1, 5):
         story.experiment(A, Verdict.REVERT)
-        assert round_is_over(story.state) is (count == 4)
+        assert round_is_over(story.state, story.now) is (count == 4)
     story.say("", ev.RoundEnded(number=1, recap=recap(story.state)))
-    assert not round_is_over(story.state)
+    assert not round_is_over(story.state, story.now)
     assert story.state.rounds == 1
 
 
@@ -60,7 +60,7 @@ def test_recaps_tell_every_experiment_once(steps: list[tuple[str, bool]]) -> Non
         if finishes:
             ident = slow.pop(len(slow) // 2)
             story.judge(story.state.experiments[ident].agent, ident, Verdict.REVERT)
-        if round_is_over(story.state):
+        if round_is_over(story.state, story.now):
             told += _told(story)
             story.say("", ev.RoundEnded(number=story.state.rounds + 1, recap=()))
     assert told + _told(story) == len(story.state.judged)

@@ -47,10 +47,11 @@ class Audit:
         self.resolved: dict[str, str] = {}
         self.settled: set[str] = set()
         self.measured_main = ""
-        self.stopped = self.finished = False
         self.dollars = 0.0
         self.charged: dict[str, float] = {}
-
+        self.stopped = self.finished = self.team_over = False
+        self.held: dict[str, tuple[str, str]] = {}
+        self.directions: dict[str, ev.DirectionClaimed] = {}
         self.steps: dict[str, float] = {}
 
     def close(self) -> None:
@@ -149,8 +150,40 @@ class Audit:
         self._close(agent, body.duty)
         self.noise[body.device] = body
 
+    def _direction_claimed(self, agent: str, body: ev.DirectionClaimed) -> None:
+        claim = body.direction
+        assert claim.owner == agent
+        assert claim.id not in self.directions, "a direction claimed twice"
+        assert agent not in {owner for _, owner in self.held.values()}, "an agent owns two directions"
+        assert not self.held.keys() & set(claim.allowed), "a category claimed twice at once"
+        assert not set(claim.allowed) & set(claim.forbidden)
+        self.directions[claim.id] = body
+        self.held |= dict.fromkeys(claim.allowed, (claim.id, agent))
+
+    def _direction_seconded(self, agent: str, body: ev.DirectionSeconded) -> None:
+        assert body.direction in {ident for ident, _ in self.held.values()}, "seconds a closed direction"
+        assert agent not in {owner for _, owner in self.held.values()}, "owns a direction and seconds another"
+
+    def _direction_closed(self, agent: str, body: ev.DirectionClosed) -> None:
+        assert body.direction in {ident for ident, _ in self.held.values()}, "closed twice"
+        self.held = {name: held for name, held in self.held.items() if held[0] != body.direction}
+
+    def _round_ended(self, agent: str, body: ev.RoundEnded) -> None:
+        assert not self.held, "a direction outlived its round"
+        assert not self.team_over, "a round after the team phase"
+        self.streak |= dict.fromkeys(body.searches, self._policy.stuck_after)
+
+    def _team_phase_ended(self, agent: str, body: ev.TeamPhaseEnded) -> None:
+        assert not self.held, "directions after the team phase"
+        assert not self.team_over, "the team phase ended twice"
+        self.team_over = True
+
     def _plan_admitted(self, agent: str, body: ev.PlanAdmitted) -> None:
-        assert getattr(self.open[agent], "id", "") == body.experiment
+        duty = self.open[agent]
+        assert isinstance(duty, Experiment)
+        assert duty.id == body.experiment
+        if duty.direction:
+            assert body.plan.category in self.directions[duty.direction].direction.allowed, "outside its direction"
         assert body.experiment not in self.plans, "admitted twice"
         self.plans[body.experiment] = body
 

@@ -21,6 +21,8 @@ from protocol.landings import Prepare, Step, pending
 from protocol.ledger import Ledger
 from protocol.messages import (
     Baseline,
+    Briefing,
+    Category,
     DeviceInfo,
     Duty,
     Estimate,
@@ -155,6 +157,7 @@ class World:
             campaign="c", task="t", operator="t", language="cuda", numerics="reference", task_path=".",
             repository="/r", commit="base", workloads={name: {"n": 1} for name in WEIGHTS}, weights=WEIGHTS,
             editable=("k.cu",), policy=self.policy, members=members, seed=1,
+            categories=tuple(Category(name=n, role=list(Role)[i % 2]) for i, n in enumerate(CATEGORIES)),
         )  # fmt: skip
         self.ledger = Ledger(self.folder / "ledger", writer=True)
         self.ledger.append(self.now, [("", start)])
@@ -355,11 +358,17 @@ class World:
         fields = {"technique": "t0", "category": CATEGORIES[0], "expected_gain": 0.1, "cell": "balanced/early"}
         if agent.temper != "stubborn":
             briefing = briefing_of(self.coordination.state, agent.name, base)
-            fields["category"] = self.random.choice([c for c in CATEGORIES if c not in briefing.closed_categories])
+            fields["category"] = self._category(briefing)
             fields["technique"] = f"t{self.random.randrange(6)}"
             fields["differs"] = self.random.choice(("", "another way"))
             fields["cites"] = briefing.search.id if briefing.search else ""
         return Plan.model_validate({**words, **fields})
+
+    def _category(self, briefing: Briefing) -> str:
+        """Mostly one that its direction has and the law leaves open, now and then any."""
+        allowed = briefing.allowed_categories if self.random.random() < 0.9 else CATEGORIES
+        opened = [c for c in allowed if c not in briefing.closed_categories]
+        return self.random.choice(opened or list(CATEGORIES))
 
     def _perform(self, agent: SimulatedAgent, duty: Duty) -> ev.AnyBody:
         if isinstance(duty, Experiment):
@@ -383,7 +392,7 @@ class World:
                     queries=("q",),
                     sources=(source,),
                     technique="t",
-                    category="c",
+                    category=self.random.choice((*CATEGORIES, "novel", f"novel-{duty.id}")),
                     why="w",
                     dollars=self._cost(),
                 )
