@@ -195,7 +195,7 @@ def test_a_dead_process_gets_no_duty(world: World) -> None:
 
 def plan(**more: str) -> Plan:
     words = dict.fromkeys(("bottleneck", "evidence", "change", "mechanism", "disproof", "fallback"), "words")
-    fields = {"technique": "t", "category": "c", "expected_gain": 0.1, "cell": "x", **more}
+    fields = {"technique": "t", "category": "loops", "expected_gain": 0.1, "cell": "x", **more}
     return Plan.model_validate({**words, **fields})
 
 
