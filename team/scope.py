@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from protocol.memory import place_of
 from protocol.messages import Outcome
-from roles.minds.registry import UnknownMind, make_mind
+from roles.minds.registry import UnknownMind, check_mind
 from team.campaign import MemberSpec, members, merged_policy, read_campaign, read_team
 from team.devices import discover, has_gpu, how_many
 from team.devices.device import Device
@@ -74,7 +74,7 @@ def refuse_without_gpu(spec: TaskSpec) -> None:
 
 def _refuse_unknown_mind(member: MemberSpec) -> None:
     try:
-        make_mind(member.mind, member.options, None)
+        check_mind(member.mind, member.options)
     except UnknownMind as unknown:
         raise UserError(str(unknown), "Name one of them after the role, e.g. --agents explorer:catalog") from None
 

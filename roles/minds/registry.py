@@ -1,33 +1,39 @@
 """Minds by name."""
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from roles.minds.command import CommandMind, CommandOptions
 from roles.minds.mind import Mind, Workshop
+
+Maker = Callable[[Mapping[str, Any], Workshop], Mind]
 
 
 class UnknownMind(Exception):
     """No mind of that name, or an option that it does not have."""
 
 
-Maker = Callable[[Mapping[str, Any], Workshop | None], Mind]
-
-
-def _catalog(options: Mapping[str, Any], workshop: Workshop | None) -> Mind:
+def _catalog(options: Mapping[str, Any], workshop: Workshop) -> Mind:
     from roles.minds.catalog import CatalogMind
 
     _no_options("catalog", options)
     return CatalogMind()
 
 
-def _noop(options: Mapping[str, Any], workshop: Workshop | None) -> Mind:
+def _noop(options: Mapping[str, Any], workshop: Workshop) -> Mind:
     from roles.minds.scripted import NoChangeMind
 
     _no_options("noop", options)
     return NoChangeMind()
+
+
+def _command(options: Mapping[str, Any], workshop: Workshop) -> Mind:
+    return CommandMind(_command_options(options), workshop)
 
 
 def _scripted(path: str) -> Mind:
@@ -39,7 +45,7 @@ def _scripted(path: str) -> Mind:
         raise UnknownMind(f"{path} is no script of a mind: {error}") from error
 
 
-_MINDS: dict[str, Maker] = {"catalog": _catalog, "noop": _noop}
+_MINDS: dict[str, Maker] = {"catalog": _catalog, "noop": _noop, "command": _command}
 
 
 def mind_names() -> tuple[str, ...]:
@@ -47,11 +53,8 @@ def mind_names() -> tuple[str, ...]:
     return tuple(_MINDS)
 
 
-def make_mind(name: str, options: Mapping[str, Any], workshop: Workshop | None) -> Mind:
-    """The mind of that name, ``scripted:PATH`` being one on disk; ``UnknownMind`` says what is wrong.
-
-    Without a workshop the mind is only looked at, so that a mistake is found before a campaign starts.
-    """
+def make_mind(name: str, options: Mapping[str, Any], workshop: Workshop) -> Mind:
+    """The mind of that name, ``scripted:PATH`` being one on disk; ``UnknownMind`` says what is wrong."""
     kind, _, path = name.partition(":")
     if kind == "scripted" and path:
         _no_options(kind, options)
@@ -59,6 +62,35 @@ def make_mind(name: str, options: Mapping[str, Any], workshop: Workshop | None) 
     if name not in _MINDS:
         raise UnknownMind(f"There is no mind '{name}'. Known minds: {', '.join(_MINDS)}.")
     return _MINDS[name](options, workshop)
+
+
+def check_mind(name: str, options: Mapping[str, Any]) -> None:
+    """Raise ``UnknownMind`` for what would go wrong later on this machine: a name, an option, a missing program."""
+    kind, _, path = name.partition(":")
+    if kind == "scripted" and path:
+        _scripted(path)
+    elif name == "command":
+        _find(_command_options(options))
+    elif name in _MINDS:
+        _no_options(name, options)
+    else:
+        raise UnknownMind(f"There is no mind '{name}'. Known minds: {', '.join(_MINDS)}.")
+
+
+def _command_options(options: Mapping[str, Any]) -> CommandOptions:
+    try:
+        return CommandOptions.model_validate(dict(options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UnknownMind(f"The mind 'command' has a wrong option: {where}: {first['msg']}.") from None
+
+
+def _find(options: CommandOptions) -> None:
+    if shutil.which(options.words[0]) is None:
+        raise UnknownMind(f"There is no program '{options.words[0]}' for the mind 'command'.")
+    if missing := [name for name in options.keys if name not in os.environ]:
+        raise UnknownMind(f"The mind 'command' is to get the variable {missing[0]}, which is not set.")
 
 
 def _no_options(name: str, options: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from workshops import NoWorkshop
 
 from protocol.messages import Briefing, Merge, Parameter, Phase, Plan, Position, ResolveMerge, Role
 from roles.merger import reapplied, resolve_mechanically, weave, woven
@@ -138,7 +139,7 @@ def test_a_script_on_disk_is_a_mind(tmp_path: Path) -> None:
     proposal = {"plan": plan("mine").model_dump(), "variants": [{"files": {"k.cpp": "text"}}]}
     resolution = {"files": {"k.cpp": "both"}, "how": "by hand"}
     path.write_text(json.dumps({"proposals": [proposal], "resolutions": {"mine": resolution}}))
-    mind = make_mind(f"scripted:{path}", {}, None)
+    mind = make_mind(f"scripted:{path}", {}, NoWorkshop())
     assert mind.propose(brief({"k.cpp": "text"})).plan.technique == "mine"
     assert mind.resolve(merge(LINES, LINES, LINES, "mine")).files == {"k.cpp": "both"}
     with pytest.raises(CannotResolve, match="no resolution for another"):
@@ -151,7 +152,7 @@ def test_a_script_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str 
     if text is not None:
         path.write_text(text)
     with pytest.raises(UnknownMind, match=r"script\.json is no script"):
-        make_mind(f"scripted:{path}", {}, None)
+        make_mind(f"scripted:{path}", {}, NoWorkshop())
 
 
 def test_the_mind_without_ideas_resolves_nothing() -> None:

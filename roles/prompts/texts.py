@@ -1,0 +1,124 @@
+"""The texts of the duties that a model performs. Every number comes from the briefing's law."""
+
+import json
+from collections.abc import Iterable
+
+from protocol.messages import Briefing, Merge, PastExperiment, Plan, Role, Verdict
+
+HISTORY = 30  # experiments told one by one, the newest; the ledger and ``findings`` hold the rest
+
+_ROLES = {
+    Role.EXPLORER: "You are the explorer: look for new structure (algorithm, data movement, instructions).",
+    Role.EXPLOITER: "You are the exploiter: tune and compose what works on the current best.",
+}
+
+
+def experiment_text(briefing: Briefing, problem: str = "") -> str:
+    """What to do for one experiment; ``problem`` says what was wrong with the last answer."""
+    law = briefing.law
+    rules = [
+        f"Edit only: {', '.join(sorted(briefing.editable))}. Anything else is refused.",
+        "Make one change. Several edits are one change only when they make no sense apart; then fill in `rewrite`.",
+        f"It is kept when every workload is right and the gain is at least {law.threshold:.1%}, measured in pairs "
+        f"against the base with a total error of {law.total_error:.1%}, and no workload loses "
+        f"{law.worst_workload_loss:.0%}.",
+        "Results are checked against a reference on inputs that you do not see, other shapes included. Code that "
+        "detects being measured, skips work or keeps results is found, and is recorded as tampering.",
+        f"Numerics: {briefing.numerics}.",
+    ]
+    return "\n\n".join(
+        part
+        for part in (
+            f"# Make `{briefing.task}` faster ({briefing.language})",
+            _ROLES[briefing.role],
+            _bullets("Rules", rules),
+            _bullets("Where things stand", _standing(briefing)),
+            _bullets("Not now", _closed(briefing)),
+            _owed(briefing),
+            _bullets("Refused just now; propose something else", briefing.refused),
+            _bullets("Tried by the team, newest last", [_line(past) for past in briefing.history[-HISTORY:]]),
+            f"## Your last answer\n\n{problem}" if problem else "",
+        )
+        if part
+    )
+
+
+def search_text(briefing: Briefing) -> str:
+    """What to do for a search."""
+    return "\n\n".join(
+        part
+        for part in (
+            f"# Search: what could make `{briefing.task}` faster ({briefing.language})",
+            f"{briefing.law.stuck_after} experiments in a row brought nothing. Look for a technique that the team has "
+            "not tried and that applies to the source as it is; say where it comes from.",
+            _bullets("Where things stand", _standing(briefing)),
+            _bullets("Not now", _closed(briefing)),
+            _bullets("Tried by the team, newest last", [_line(past) for past in briefing.history[-HISTORY:]]),
+        )
+        if part
+    )
+
+
+def repair_text(briefing: Briefing, plan: Plan, failure: str) -> str:
+    """What to do about a build that failed."""
+    return (
+        f"# Your change to `{briefing.task}` does not build\n\nThe change: {plan.change}\n\n"
+        f"Mend it without giving the idea up; edit only: {', '.join(sorted(briefing.editable))}.\n\n```\n{failure}\n```"
+    )
+
+
+def merge_text(merge: Merge) -> str:
+    """What to do about two changes that conflict."""
+    return (
+        f"# Bring two changes of `{merge.briefing.task}` together\n\n"
+        "The files hold main. Put the other change on top of it, so that both take effect. "
+        f"Edit only: {', '.join(sorted(merge.briefing.editable))}.\n\n"
+        f"The other change: {merge.duty.plan.change} ({merge.duty.plan.mechanism})\n\n"
+        f"## What main changed since\n\n```diff\n{merge.main_diff}\n```\n\n"
+        f"## The other change\n\n```diff\n{merge.their_diff}\n```"
+    )
+
+
+def plan_schema() -> str:
+    """The plan's fields as JSON schema."""
+    return json.dumps(Plan.model_json_schema(), indent=1)
+
+
+def _standing(briefing: Briefing) -> Iterable[str]:
+    yield f"`cell` (position/phase) is '{briefing.position.value}/{briefing.phase.value}'"
+    for name, dims in briefing.workloads.items():
+        yield f"workload {name}: " + ", ".join(f"{key} = {value}" for key, value in dims.items())
+    if briefing.direction:
+        yield f"your direction: {briefing.direction}"
+    if briefing.allowed_categories:
+        yield f"categories of your direction: {', '.join(briefing.allowed_categories)}"
+    if briefing.profile is not None:
+        seen = briefing.profile
+        figures = ", ".join(f"{name} {value:g}" for name, value in seen.metrics.items())
+        yield f"profile by {seen.tool}: {figures or 'no figures'}. {seen.claim}"
+        yield from (f"compiler: {remark}" for remark in seen.remarks[:8])
+
+
+def _closed(briefing: Briefing) -> Iterable[str]:
+    yield from (f"category {name}: closed for this experiment" for name in briefing.closed_categories)
+    yield from (f"technique {name}: abandoned after crashes" for name in briefing.abandoned)
+    for pair in briefing.bad_pairs:
+        yield f"{pair.technique} together with {', '.join(sorted(set(pair.others.values())))}: {pair.why}"
+
+
+def _owed(briefing: Briefing) -> str:
+    found = briefing.search
+    if found is None:
+        return ""
+    return f"## Follow your search\n\n`cites` must be '{found.id}'. It chose {found.technique}: {found.why}"
+
+
+def _line(past: PastExperiment) -> str:
+    gain = "" if past.gain is None else f" {past.gain:+.1%} [{past.low:+.1%}, {past.high:+.1%}]"
+    why = "" if past.verdict is Verdict.KEEP else f": {past.reason}"
+    return f"{past.plan.technique} ({past.plan.category}), {past.plan.change}: {past.verdict.value}{gain}{why}"
+
+
+def _bullets(title: str, lines: Iterable[str]) -> str:
+    listed = "\n".join(f"- {line}" for line in lines)
+    return f"## {title}\n\n{listed}" if listed else ""

@@ -1,0 +1,31 @@
+"""Workshops without an agent: one that lends nothing, and one that lends copies of a folder."""
+
+import itertools
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from protocol.messages import Measurement
+
+
+class NoWorkshop:
+    """For minds that need none."""
+
+    def lay_out(self, base: str) -> Path:
+        raise AssertionError("nothing is lent here")
+
+    def check(self, base: str, files: Mapping[str, str]) -> Measurement:
+        raise AssertionError("nothing is checked here")
+
+
+class FolderWorkshop(NoWorkshop):
+    """Lends copies of ``origin`` below ``scratch``."""
+
+    def __init__(self, origin: Path, scratch: Path) -> None:
+        self.origin, self.scratch = origin, scratch
+        self._numbers = itertools.count()
+
+    def lay_out(self, base: str) -> Path:
+        folder = self.scratch / f"try-{next(self._numbers)}"
+        shutil.copytree(self.origin, folder)
+        return folder
