@@ -15,6 +15,7 @@ from rich.console import Console
 from protocol.messages import Estimate
 from protocol.state import CampaignState
 from protocol.steering import Request
+from team.guardian import orphaned
 from team.launch import Scope, conduct, prepare, state_of
 from team.memory import remember
 from team.report.html import write_report
@@ -113,6 +114,8 @@ def _interruptible(run: Run, asked: threading.Event) -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     terminated = signal.signal(signal.SIGTERM, on_interrupt)
+    if orphaned():  # its end was told while Ray was starting, whose handler raises where exceptions are ignored
+        on_interrupt(signal.SIGTERM, None)
     try:
         yield
     finally:

@@ -20,6 +20,14 @@ _GRACE_SECONDS = 5.0
 RAY_FOLDER = "kt-ray-"
 
 
+_guardian: int | None = None
+
+
+def orphaned() -> bool:
+    """Whether this process had a guardian and lost it. Its SIGTERM may have come while nobody could act on it."""
+    return _guardian is not None and os.getppid() != _guardian
+
+
 def guard() -> None:
     """Return in a child process whose descendants cannot leak; the caller exits with the child's status.
 
@@ -30,6 +38,8 @@ def guard() -> None:
     guardian = os.getpid()
     child = os.fork()
     if child == 0:
+        global _guardian
+        _guardian = guardian
         prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != guardian:

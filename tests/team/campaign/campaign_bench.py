@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -75,13 +75,13 @@ class Bench:
             command, env=self.environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
         )
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start one command."""
+    def start(self, *arguments: str, to: IO[str] | int = subprocess.PIPE) -> subprocess.Popen[str]:
+        """Start one command; what it says goes ``to`` a file, or waits in its pipe."""
         command = [sys.executable, "-m", "team.cli", *arguments]
         return subprocess.Popen(
             command,
             env=self.environment,
-            stdout=subprocess.PIPE,
+            stdout=to,
             stderr=subprocess.STDOUT,
             text=True,
             stdin=subprocess.DEVNULL,

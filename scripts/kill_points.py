@@ -1,0 +1,96 @@
+"""Kill random processes of real CPU campaigns at random moments, and audit what is left.
+
+    python scripts/kill_points.py [--kills 200] [--per-campaign 10] [--seed 0]
+
+Campaign ``n`` is played with seed ``--seed`` + n. The victims and the audit are those of
+``tests/team/campaign/killing.py``: driver, guardian, coordinator, agents, judges, runners, several at once, everything.
+Prints a table and writes ``benchmarks/results/kill-points.json``. The exit status is 1 when anything did not hold; the
+folder of that campaign is kept then.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "team" / "campaign")]
+
+from killing import Killing, Tale, make_bench  # noqa: E402
+
+RESULT = ROOT / "benchmarks" / "results" / "kill-points.json"
+
+
+def play(seed: int, kills: int) -> tuple[Tale, str]:
+    """One campaign: its tale, and what broke (empty when all held)."""
+    folder = Path(tempfile.mkdtemp(prefix=f"kt-kills-{seed}-"))
+    bench = make_bench(folder)
+    killing = Killing(bench, seed)
+    try:
+        killing.run(kills)
+    except AssertionError as broken:  # Broken, or a wait of the bench that ran out
+        for process in bench.processes():
+            process.kill()
+        return killing.tale, f"{broken} (see {folder})"
+    shutil.rmtree(folder)
+    return killing.tale, ""
+
+
+def report(tales: list[Tale], broken: dict[int, str], took: float) -> dict[str, object]:
+    """What the JSON file holds."""
+    points = [point for tale in tales for point in tale.points]
+    return {
+        "cpu": f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}",
+        "campaigns": len(tales),
+        "kill points": len(points),
+        "processes killed": sum(len(point.killed) for point in points),
+        "by kind": dict(Counter(point.kind for point in points)),
+        "events": sum(tale.events for tale in tales),
+        "acknowledged before a kill": sum(point.acknowledged for point in points),
+        "experiments": sum(tale.experiments for tale in tales),
+        "lost and handed out again": sum(tale.lost for tale in tales),
+        "landed": sum(tale.landed for tale in tales),
+        "resumes": sum(tale.resumes for tale in tales),
+        "broken": {str(seed): why for seed, why in broken.items()},
+        "seconds": round(took, 1),
+        "tales": [asdict(tale) for tale in tales],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--per-campaign", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=RESULT)
+    asked = parser.parse_args()
+    tales: list[Tale] = []
+    broken: dict[int, str] = {}
+    begun = time.monotonic()
+    print("seed  kills  events  experiments  lost  landed  resumes  seconds", flush=True)
+    while (left := asked.kills - sum(len(tale.points) for tale in tales)) > 0 and len(broken) < 3:
+        seed = asked.seed + len(tales)
+        tale, why = play(seed, min(asked.per_campaign, left))
+        tales.append(tale)
+        figures = (tale.events, tale.experiments, tale.lost, tale.landed, tale.resumes)
+        widths = (6, 11, 4, 6, 7)
+        cells = "  ".join(f"{value:>{width}}" for value, width in zip(figures, widths, strict=True))
+        print(f"{seed:>4}  {len(tale.points):>5}  {cells}  {tale.seconds:>7.1f}  {why}", flush=True)
+        if why:
+            broken[seed] = why
+    found = report(tales, broken, time.monotonic() - begun)
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    asked.output.write_text(json.dumps(found, indent=1) + "\n")
+    print({name: value for name, value in found.items() if name != "tales"})
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
