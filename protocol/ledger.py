@@ -21,6 +21,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from protocol.events import SCHEMA, AnyBody, Event, body_from
+from protocol.trouble import LedgerTrouble
 from protocol.wire import WireError, decode, pack
 
 _TABLE = """
@@ -60,7 +61,7 @@ class Snapshot:
     whole: bool = True
 
 
-class LedgerError(Exception):
+class LedgerError(LedgerTrouble):
     """The ledger cannot be read or written; the message says which file and why."""
 
 
@@ -95,7 +96,10 @@ class Ledger:
 
     def last(self) -> int:
         """Sequence number of the newest event, 0 when there is none."""
-        return int(self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
+        try:
+            return int(self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
+        except sqlite3.Error as error:
+            raise LedgerError(f"cannot read the ledger {self.path}: {error}") from error
 
     def append(self, time: float, entries: Sequence[tuple[str, AnyBody]]) -> list[Event]:
         """Store ``(agent, body)`` entries in one transaction; returns them with their sequence numbers, durable.
@@ -159,6 +163,8 @@ class Ledger:
             column = "samples" if samples and _splits_samples(self._db) else "NULL"
             query = f"SELECT seq, time, agent, schema, body, {column} FROM events WHERE seq > ? ORDER BY seq"
             for seq, time, agent, schema, body, raw in self._db.execute(query, (after,)):
+                if seq != (after := after + 1):
+                    raise LedgerError(f"the ledger {self.path} is torn: event {after} is missing")
                 if schema > SCHEMA:
                     raise LedgerError(
                         f"{self.path} was written by a newer version (schema {schema}); update kernelteam"

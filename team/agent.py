@@ -23,6 +23,7 @@ from team.devices import open_device
 from team.duties import PERFORM
 from team.judge.client import Judge
 from team.judge.failures import JudgeDied
+from team.recovery import room
 from team.runs import Run, log_to
 from team.supply import Carried, Shared, Supply, receive_run
 from team.workshop import AgentWorkshop
@@ -126,6 +127,7 @@ class Agent:
 
     def _perform(self, desk: Desk, duty: Duty) -> None:
         log.info("duty: %s", duty)
+        room(self._run.folder)
         why = ""
         for _ in range(_JUDGE_TRIES):
             try:

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
+from protocol.trouble import LedgerTrouble
 from team.errors import UserError
 from team.memory_cli import app as memory
 
@@ -46,6 +47,9 @@ def main() -> None:
         raise SystemExit(130) from None
     except UserError as error:
         print(f"kernelteam: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    except LedgerTrouble as error:
+        print(f"kernelteam: {error}. {error.remedy}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("kernelteam: ended at once; go on with: kernelteam resume", file=sys.stderr)  # noqa: T201

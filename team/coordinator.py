@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from protocol.briefing import briefing_of
-from protocol.events import LandingRefused, body_from
+from protocol.events import LandingRefused, Mended, body_from
 from protocol.journal import Journal
 from protocol.landings import pending
 from protocol.ledger import Ledger, LedgerError
@@ -23,6 +23,7 @@ from protocol.steering import outlives
 from team.commits import Commits
 from team.coordination import Coordination
 from team.landing import LandingDesk
+from team.recovery import mend
 from team.runs import Run, log_to
 from team.workspace.command import GitFailed
 from team.workspace.hub import Hub, NotForward
@@ -46,8 +47,9 @@ class Coordinator:
         self._commits = Commits(journal)
         self._coordination = Coordination(journal, time.time)
         hub = Hub.open(self._run.folder)
-        self._mended = hub.repair()
         self._hub = hub
+        if mended := mend(hub, self._coordination.state):
+            self._coordination.record("", Mended(what=mended))
         self._desk = LandingDesk(hub, self._coordination.state.started.editable)
         self._loop_task: asyncio.Task[None] | None = None
         self._stumbles = 0

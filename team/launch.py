@@ -27,6 +27,7 @@ from protocol.state import CampaignState
 from roles.techniques.catalog import pool
 from team.errors import UserError
 from team.guardian import RAY_FOLDER
+from team.recovery import diagnose, examine
 from team.runs import Run
 from team.tasks.spec import TaskSpec
 from team.workspace.hub import Hub
@@ -34,9 +35,18 @@ from team.workspace.hub import Hub
 log = logging.getLogger(__name__)
 _GIVE_UP_AFTER = 5
 _DEATHS_WITHIN_SECONDS = 120.0
+_MOST_COORDINATORS = 10
+_COORDINATORS_WITHIN_SECONDS = 300.0
 # The agent pins itself to the GPU that it was given by UUID; Ray would show it another one by index.
 _OWN_CHOICE = {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}
 _STORE_BYTES = 100 * 1024 * 1024
+
+
+class CoordinatorLost(Exception):
+    """Ray starts coordinators and none of them lives: something outside of them is wrong, as a rule the disk."""
+
+    def __init__(self, starts: int) -> None:
+        super().__init__(f"the coordinator died {starts} times within {_COORDINATORS_WITHIN_SECONDS / 60:.0f} minutes")
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,9 @@ class Campaign:
         self._coordinator = self._start_coordinator()
         if resume:
             ray.get(self._coordinator.resume.remote())
-        ray.get(self._coordinator.ready.remote())
+        self._pid = ray.get(self._coordinator.ready.remote())
+        self._starts: list[float] = []
+        self._heard = self._coordinator.ready.remote()
         self._agents = {m.name: self._start_agent(m) for m in self._state.started.members}
         self._loops = {agent.run.remote(): name for name, agent in self._agents.items()}
         self._deaths: dict[str, list[float]] = {name: [] for name in self._agents}
@@ -212,11 +224,34 @@ class Campaign:
                 done, _ = self._ray.wait(list(self._loops), num_returns=1, timeout=timeout)
                 for loop in done:
                     self._settle(loop)
+                self._listen()
         except self._ray.exceptions.RayError as error:
             log.exception("the campaign cannot go on")
             self.failed = _sentence(error)
+        except CoordinatorLost as lost:
+            self.failed = str(lost)
         finally:
             over.set()
+
+    def _listen(self) -> None:
+        """Notice each coordinator that Ray has started anew; ``CoordinatorLost`` when none lives for long."""
+        answered, _ = self._ray.wait([self._heard], timeout=0)
+        if not answered:
+            return
+        pid = self._ray.get(self._heard)
+        if pid != self._pid:
+            now = time.monotonic()
+            self._pid = pid
+            self._starts = [at for at in self._starts if now - at < _COORDINATORS_WITHIN_SECONDS] + [now]
+        if len(self._starts) > _MOST_COORDINATORS:
+            raise CoordinatorLost(len(self._starts))
+        self._heard = self._coordinator.ready.remote()
+
+    def _told(self, call: Any) -> None:
+        """Wait for a call that Ray repeats until a coordinator lives to answer it."""
+        while not self._ray.wait([call], timeout=0.5)[0]:
+            self._listen()
+        self._ray.get(call)
 
     def _settle(self, loop: Any) -> None:
         name = self._loops.pop(loop)
@@ -224,14 +259,14 @@ class Campaign:
             log.info("%s stopped: %s", name, self._ray.get(loop))
         except (self._ray.exceptions.RayActorError, self._ray.exceptions.RayTaskError) as error:
             why = _sentence(error)
-            self._ray.get(self._coordinator.lost.remote(name, why))
+            self._told(self._coordinator.lost.remote(name, why))
             now = time.monotonic()
             self._deaths[name] = [at for at in self._deaths[name] if now - at < _DEATHS_WITHIN_SECONDS] + [now]
             if len(self._deaths[name]) < _GIVE_UP_AFTER:
                 self._loops[self._agents[name].run.remote()] = name
             elif not self._loops:
                 stop = f"no agent could be kept alive; the last one said: {why}"
-                self._ray.get(self._coordinator.request_stop.remote(stop))
+                self._told(self._coordinator.request_stop.remote(stop))
 
     def end(self) -> None:
         """End the actors; the ledger is closed by the end of its owner."""
@@ -262,6 +297,7 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 def conduct(run: Run, address: str | None, resume: bool, watch: Callable[[threading.Event], None]) -> CampaignState:
     """Run a prepared campaign to its end. ``watch`` shows it to the user until its event is set."""
+    examine(run)
     members = len(state_of(run).started.members)
     with run.owned(), _stderr_to(run.log("driver")), ray_session(run, members, address) as ray:
         campaign = Campaign(ray, run, resume)
@@ -274,7 +310,7 @@ def conduct(run: Run, address: str | None, resume: bool, watch: Callable[[thread
         finally:
             campaign.end()
     if campaign.failed:
-        raise UserError(f"The campaign broke off: {campaign.failed}.", "Mend that and go on with: kernelteam resume")
+        raise diagnose(run, campaign.failed)
     state = state_of(run)
     if state.baseline_refused:
         raise UserError(f"The baseline was refused: {state.baseline_refused}.", "Mend the task and start again.")

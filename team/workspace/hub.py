@@ -223,6 +223,37 @@ class Hub:
             raise NotForward(MAIN, now, proof.commit)
         self.git.run("update-ref", f"refs/heads/{MAIN}", proof.commit, now)
 
+    def standing(self) -> str:
+        """The commit that main stands on, empty when the branch is gone or its commit cannot be read."""
+        found = self.git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{MAIN}^{{commit}}")
+        return found.stdout.decode().strip() if found.returncode == 0 else ""
+
+    def put_back(self, verified: str, stray: str) -> None:
+        """Main back to the last verified commit, from wherever a hand moved it; the stray commit is kept under a name.
+
+        The one move of main that is not forward, for the recovery of a campaign alone.
+        """
+        if stray:
+            self.anchor(f"strays/{stray[:12]}", stray)
+        else:
+            (self.path / "refs" / "heads" / MAIN).unlink(missing_ok=True)  # git does not overwrite a broken one
+        self.git.run("update-ref", f"refs/heads/{MAIN}", verified)
+
+    def lacking(self, commits: Sequence[str]) -> tuple[str, ...]:
+        """Those commits of which some object, of theirs or of their history, is missing or unreadable."""
+        return tuple(commit for commit in commits if not self._whole(commit))
+
+    def _whole(self, commit: str) -> bool:
+        if not self.git.succeeds("cat-file", "-e", f"{commit}^{{commit}}"):
+            return False
+        return self.git.succeeds("rev-list", "--objects", "--quiet", commit)
+
+    def fetch_again(self) -> None:
+        """Bring the objects of the origin once more, for a hub that lost some; no branch moves."""
+        assert self.origin is not None
+        self.git.attempt("fetch", "--quiet", "--refetch", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+                         str(self.origin), "HEAD")  # fmt: skip
+
     def tag(self, name: str, commit: str) -> None:
         """A tag that never moves: the same name again is fine for the same commit, ``GitFailed`` for another."""
         self.git.run("check-ref-format", f"refs/tags/{name}")

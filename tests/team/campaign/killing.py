@@ -54,6 +54,7 @@ MARKS = {
     "coordinator": "ray::Coordinator",
 }
 _LONGEST_PAUSE_S = 4.0
+_EARLY = 0.15
 _GONE_S = 90.0
 _END_S = 240.0
 
@@ -105,6 +106,7 @@ class Killing:
         self._dice = random.Random(seed)
         self._begun = time.monotonic()
         self._rows: list[str] = []
+        self._from = 0
         self._pause = threading.Event()
         self._driver: subprocess.Popen[str] | None = None
         self.tale = Tale(seed)
@@ -114,6 +116,7 @@ class Killing:
         self._start("run", str(self._bench.task), "--yes", "--experiments", "1000", "--agents", TEAM)
         self._bench.until(lambda events: bool(events))
         while len(self.tale.points) < kills:
+            self._until_worth_killing()
             self._pause.wait(self._dice.uniform(0.0, _LONGEST_PAUSE_S))
             self._go_on_when_dead()
             self._kill()
@@ -123,6 +126,23 @@ class Killing:
         return self.tale
 
     # ------------------------------------------------------------ the fire
+
+    def _until_worth_killing(self) -> None:
+        """Mostly wait until duties are being done; now and then a start is killed as well."""
+        if self._dice.random() < _EARLY:
+            return
+        deadline = time.monotonic() + _END_S
+        while not self._at_work():
+            self._go_on_when_dead()
+            if time.monotonic() > deadline:
+                raise Broken(f"nobody works {_END_S:.0f} s after a kill; {self._said()}")
+            self._pause.wait(0.2)
+
+    def _at_work(self) -> bool:
+        """Whether a duty was handed out since the driver was started."""
+        assert self._driver is not None
+        fresh = self._bench.events()[self._from :]
+        return self._driver.poll() is None and any(e.body.kind == "duty_given" for e in fresh)
 
     def _kill(self) -> None:
         kind = self._dice.choices(list(VICTIMS), list(VICTIMS.values()))[0]
@@ -169,6 +189,7 @@ class Killing:
             return
         if not self._bench.gone(_GONE_S):
             raise Broken(f"left behind: {[' '.join(p.cmdline())[:120] for p in self._bench.processes()]}")
+        self._from = len(self._bench.events())
         self._start("resume")
         self.tale.resumes += 1
 
