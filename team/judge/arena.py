@@ -13,6 +13,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from team.judge.shim import scalar_word
@@ -84,14 +85,14 @@ class Layout:
         """The launch table of the first ``launches`` slots: arena offsets for pointers, bits for scalars."""
         offsets = {place.buffer.name: place.offset for place in self.places}
         values = {**self.workload.dims, **self.workload.scalars}
-        fixed = [0 if p.pointer or p.is_stream else scalar_word(p, values[p.name]) for p in signature.parameters]
-        table = bytearray()
-        for launch in range(launches):
-            slot = self.start + launch * self.stride
-            for parameter, word in zip(signature.parameters, fixed, strict=True):
-                number = slot + offsets[parameter.name] if parameter.pointer else word
-                table += number.to_bytes(8, "little")
-        return bytes(table)
+        slots = self.start + self.stride * np.arange(launches, dtype=np.uint64)
+        table = np.zeros((launches, len(signature.parameters)), dtype="<u8")
+        for column, parameter in enumerate(signature.parameters):
+            if parameter.pointer:
+                table[:, column] = slots + np.uint64(offsets[parameter.name])
+            elif not parameter.is_stream:
+                table[:, column] = scalar_word(parameter, values[parameter.name])
+        return table.tobytes()
 
 
 def slot_size(task: Task, workload: Workload, alignment: int = ALIGNMENT) -> int:

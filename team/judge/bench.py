@@ -139,6 +139,9 @@ class Bench:
     def prepare(self, runners: int) -> None:
         """Make ready for this many runners; nothing to do where one starts in a moment."""
 
+    def rest(self) -> None:
+        """Between two requests: make ready for the next; nothing to do where runners start in a moment."""
+
     def arrange(self, task: Task, workload: Workload, launches: int, dice: random.Random) -> Layout:
         """Where the buffers of ``launches`` launches lie."""
         return arrange(task, workload, launches, dice)

@@ -57,6 +57,10 @@ class Judge:
         self._ground.bench.close()
         self._shop.close()
 
+    def rest(self) -> None:
+        """Make ready for the next request, while whoever asks is thinking."""
+        self._ground.bench.rest()
+
     def compare(self, request: Compare) -> Measurement:
         """Build, check and time the candidate against the base until the sequential test decides."""
         task = self._timed(request.task)

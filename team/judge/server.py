@@ -46,7 +46,10 @@ class Server:
             payload = _read(self._requests, wire.length_of(header))
             if payload is None:
                 return
-            _say(self._answers, self._answer(self._parser.validate_python(wire.decode(payload))))
+            request = self._parser.validate_python(wire.decode(payload))
+            _say(self._answers, self._answer(request))
+            if isinstance(request, Compare):  # another is likely to follow
+                self._judge.rest()
 
     def _answer(self, request: Request) -> dict[str, Any]:
         try:

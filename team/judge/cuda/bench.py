@@ -27,6 +27,8 @@ ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
 CAPTURED = Staged("graph", "", 0)
 STAGE_S = {"base": 60.0, "candidate": 10.0}  # seconds to warm up, capture and instantiate a set
 MAX_RETIRED = 24  # runners that have served and wait to be taken down
+RESTED = 18  # runners that wait between two requests: a check and eight restarts of two, which few requests exceed
+LEAST = 2  # of them where memory is short
 FREE_SHARE = 0.5  # of the device memory, below which they are taken down at once
 
 
@@ -136,6 +138,10 @@ class CudaBench(Bench):
         while len(self._spares) < runners:
             self._spares.append(self._spawn())
 
+    def rest(self) -> None:
+        """Between two requests: take down those that served and start the next ones, while nobody waits for it."""
+        self.prepare(RESTED if self.card.free_share() > FREE_SHARE else LEAST)
+
     def settle(self) -> None:
         """Wait until every spare stands still: making a context, or taking one down, would disturb a measurement."""
         if self._crowded():
@@ -201,6 +207,8 @@ class CudaBench(Bench):
     def close(self) -> None:
         """Give the arenas back and end the spares."""
         self._give_back()
+        for spare in self._spares:
+            spare.kill()
         for spare in self._spares:
             spare.close()
         self._spares = []

@@ -15,8 +15,8 @@ from team.judge.alarm import refuse_unbelievable
 from team.judge.arena import Arena
 from team.judge.build import Builder, Recipe, kernel_flags
 from team.judge.check import Checker
-from team.judge.cuda.bench import CudaBench
-from team.judge.cuda.contest import CudaContest, first_launches
+from team.judge.cuda.bench import LEAST, RESTED, CudaBench
+from team.judge.cuda.contest import WALKED, CudaContest, first_launches
 from team.judge.cuda.inputs import CudaInputs
 from team.judge.failures import Failed
 from team.tasks.task import Task, load_task
@@ -145,6 +145,25 @@ def test_those_that_served_are_frozen_and_taken_down_later(ring: Ring) -> None:
     ring.bench.settle()
     assert not ring.bench._retired
     assert not any(runner.frozen for runner in served)
+
+
+def test_between_requests_the_next_runners_are_started(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring.contest(TWICE, TWICE).restart(2)
+    ring.bench.rest()
+    assert ring.bench.spares == RESTED
+    monkeypatch.setattr(ring.card, "free_share", lambda: 0.1)
+    ring.bench.settle()
+    assert not ring.bench._retired
+    ring.bench.close()
+    ring.bench.rest()
+    assert ring.bench.spares == LEAST
+
+
+def test_launching_from_the_host_is_timed_in_the_first_restarts_only(ring: Ring) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    for _ in range(WALKED + 2):
+        contest.restart(1)
+    assert all(len(seen) == WALKED for seen in contest._walks.values())
 
 
 def test_a_kernel_that_stops_working_is_incorrect(ring: Ring) -> None:
