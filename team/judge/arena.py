@@ -83,6 +83,8 @@ class Layout:
 
     def words(self, signature: Signature, launches: int) -> bytes:
         """The launch table of the first ``launches`` slots: arena offsets for pointers, bits for scalars."""
+        if launches == 0:
+            return b""
         offsets = {place.buffer.name: place.offset for place in self.places}
         values = {**self.workload.dims, **self.workload.scalars}
         slots = self.start + self.stride * np.arange(launches, dtype=np.uint64)
