@@ -11,16 +11,19 @@ import torch
 
 from protocol.messages import WorkloadCheck
 from protocol.policy import Policy
+from team.errors import UserError
 from team.judge.arena import Layout
 from team.judge.bench import Bench, Stand
 from team.judge.build import Artifact
 from team.judge.failures import Failed, Side
 from team.judge.inputs import InputSource, Profile, shaped
+from team.judge.unlisted import smallest, unlisted_workloads
 from team.tasks.spec import Workload
 from team.tasks.task import Task, Tensors
 
 PLAIN_LAUNCHES = 2
 PROFILES: tuple[Profile, ...] = ("large", "tiny", "zeros", "constant")
+ADVERSARIAL: tuple[Profile, ...] = ("lowered", "spiked")  # for reductions; on the smallest workload alone
 ROUNDING = 8.0  # errors of the reference's own single precision that a kernel may make on a bent profile
 GRACE_S = 2.0  # seconds beyond the timeout's multiple, for a machine that pauses
 BASE_LIMIT_S = 120.0  # seconds for one exchange of the base, whose speed nobody knows yet
@@ -28,8 +31,12 @@ BASE_LIMIT_S = 120.0  # seconds for one exchange of the base, whose speed nobody
 
 @dataclass
 class Record:
-    """What the check of one kernel found: per workload the checks, nanoseconds per launch, and profiles left out."""
+    """What the check of one kernel found: per workload the checks, nanoseconds per launch, and profiles left out.
 
+    ``unlisted`` are the shapes beyond the task's list that a base was right on; its candidates must be, too.
+    """
+
+    unlisted: tuple[Workload, ...] = ()
     checks: dict[str, WorkloadCheck] = field(default_factory=dict)
     launch_ns: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, list[Profile]] = field(default_factory=dict)
@@ -46,7 +53,8 @@ class Deadlines:
         """Seconds for ``launches`` launches."""
         if self.base is None:
             return BASE_LIMIT_S
-        return GRACE_S + self.policy.timeout_factor * self.base.launch_ns[workload.name] * launches * 1e-9
+        known = self.base.launch_ns.get(workload.name) or 2.0 * max(self.base.launch_ns.values())  # an unlisted shape
+        return GRACE_S + self.policy.timeout_factor * known * launches * 1e-9
 
 
 class Checker:
@@ -60,24 +68,35 @@ class Checker:
 
     def check(self, side: Side, kernel: Artifact, base: Record | None, profiles: bool = True) -> Record:
         """Check ``kernel`` on every workload; raises ``Failed``. ``base`` is None when this is the base itself."""
-        layouts = [
-            self._bench.arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice)
-            for workload in self._task.workloads
-        ]
-        self._bench.provide(max(layout.end for layout in layouts))
-        bent = PROFILES if profiles else ()
-        cases: list[tuple[Layout, Profile]] = [(layout, profile) for layout in layouts for profile in ("normal", *bent)]
         record = Record()
+        if profiles:
+            record.unlisted = unlisted_workloads(self._task, self._source.dice) if base is None else base.unlisted
+        cases = self._cases(record.unlisted, profiles)
+        self._bench.provide(max(layout.end for layout, _ in cases))
         while cases:
             with self._bench.stand(side, self._task, kernel, 0) as stand:
                 while cases and self._case(stand, *cases.pop(0), record, base):
                     pass
         return record
 
+    def _cases(self, unlisted: tuple[Workload, ...], profiles: bool) -> list[tuple[Layout, Profile]]:
+        """Every workload under every profile that it is checked with, and the unlisted shapes under the plain one."""
+        least = smallest(self._task)
+        cases: list[tuple[Layout, Profile]] = []
+        for workload in (*self._task.workloads, *unlisted):
+            layout = self._bench.arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice)
+            cases.append((layout, "normal"))
+            if profiles and workload not in unlisted:
+                bent: tuple[Profile, ...] = (*PROFILES, *ADVERSARIAL) if workload.name == least.name else PROFILES
+                cases += [(layout, profile) for profile in bent]
+        return cases
+
     def _case(self, stand: Stand, layout: Layout, profile: Profile, record: Record, base: Record | None) -> bool:
         """Check one workload under one profile; False when the runner must be replaced before the next."""
         name = stand.workload = layout.workload.name
         deadlines = Deadlines(self._policy, base)
+        if layout.workload in record.unlisted:
+            return self._beyond(stand, layout, record, base)
         if profile == "normal":
             self._plain(stand, layout, record, deadlines)
             return True
@@ -93,6 +112,27 @@ class Checker:
         if not passed:
             record.skipped[name].append(profile)
         return True
+
+    def _beyond(self, stand: Stand, layout: Layout, record: Record, base: Record | None) -> bool:
+        """Check an unlisted shape; a base that fails there is simply not made for it."""
+        workload, deadlines = layout.workload, Deadlines(self._policy, base or record)
+        try:
+            inputs = self._source.timed(workload, layout.launches)
+            wants = [self._reference(workload, inputs, launch) for launch in range(layout.launches)]
+            worst, _ = self._launch(stand, layout, inputs, wants, None, deadlines)
+        except (Failed, UserError):  # the latter: the task's own functions have limits that nobody wrote down
+            if base is not None:
+                raise
+            record.unlisted = tuple(one for one in record.unlisted if one != workload)
+            return False
+        self._count(record, smallest(self._task).name, layout.launches, worst)
+        return True
+
+    def _count(self, record: Record, name: str, checks: int, worst: float) -> None:
+        """Add checked outputs to those of a workload."""
+        before = record.checks[name]
+        found = {"checks": before.checks + checks, "worst": max(before.worst, worst)}
+        record.checks[name] = before.model_copy(update=found)
 
     def _plain(self, stand: Stand, layout: Layout, record: Record, deadlines: Deadlines) -> None:
         """The profile that must pass; also the first idea of the kernel's speed."""
@@ -113,10 +153,7 @@ class Checker:
             return False
         wants = [self._reference(workload, bent, 0)]
         worst, _ = self._launch(stand, dataclasses.replace(layout, launches=1), bent, wants, ease, deadlines)
-        before = record.checks[workload.name]
-        record.checks[workload.name] = before.model_copy(
-            update={"checks": before.checks + 1, "worst": max(before.worst, worst)}
-        )
+        self._count(record, workload.name, 1, worst)
         return True
 
     def _launch(

@@ -17,8 +17,10 @@ from team.tasks.task import Buffer, Task, Tensors
 from team.tasks.values import draw
 
 SLACK = 1 << 16  # elements that the pool is longer than the largest input, so that slices differ
-Profile = Literal["normal", "large", "tiny", "zeros", "constant"]
+Profile = Literal["normal", "large", "tiny", "zeros", "constant", "lowered", "spiked"]
 _SCALE = {"large": 1e3, "tiny": 1e-3}
+LOWERED = 300.0  # how far below zero: maxima that start at zero, and variances as differences of squares, fail there
+SPIKED = 64  # one element in so many stands out, so that sums must not lose the rest
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class InputSource:
             value.copy_(value[0, 0].clone())
         elif profile == "zeros" and kind != "positive":
             value.zero_()
+        elif profile == "lowered" and kind == "normal":
+            value.sub_(LOWERED)
+        elif profile == "spiked" and kind in ("normal", "positive"):
+            value[:, self.dice.randrange(SPIKED) :: SPIKED] *= _SCALE["large"]
         elif profile == "tiny" or (profile == "large" and kind in ("normal", "positive")):
             value.copy_(value.float() * _SCALE[profile])
         else:

@@ -68,6 +68,23 @@ class ScreenSpec(_Strict):
     )
 
 
+class ShapesSpec(_Strict):
+    """Correctness on shapes that the task does not list: near the smallest workload, drawn anew by every judge."""
+
+    unlisted: bool = Field(default=True, description="whether such shapes are checked")
+    reason: str = Field(default="", description="why not; required where they are not")
+    fixed: tuple[str, ...] = Field(default=(), description="dims that stay as listed")
+    multiples: dict[str, int] = Field(default_factory=dict, description="dims that must stay multiples of a number")
+
+    @model_validator(mode="after")
+    def _reasoned(self) -> "ShapesSpec":
+        if not self.unlisted and not self.reason:
+            raise ValueError("unlisted = false needs a reason")
+        if any(step < 1 for step in self.multiples.values()):
+            raise ValueError("a multiple must be at least 1")
+        return self
+
+
 class TaskSpec(_Strict):
     """A task: what is to be made faster, on what, and what counts as right."""
 
@@ -96,6 +113,7 @@ class TaskSpec(_Strict):
     )
     build: BuildSpec = BuildSpec()
     screen: ScreenSpec = ScreenSpec()
+    shapes: ShapesSpec = ShapesSpec()
     policy: Policy = Field(default_factory=Policy, description="overrides of the law's numbers, by name")
 
     @model_validator(mode="after")
@@ -104,6 +122,10 @@ class TaskSpec(_Strict):
             names = [workload.name for workload in workloads]
             if len(set(names)) != len(names):
                 raise ValueError("two workloads have the same name")
+        dims = {name for workload in self.workloads for name in workload.dims}
+        for name in (*self.shapes.fixed, *self.shapes.multiples):
+            if name not in dims:
+                raise ValueError(f"shapes names '{name}', which is no dim of a workload")
         for path in (self.source, self.reference, *self.editable):
             if Path(path).is_absolute() or ".." in Path(path).parts:
                 raise ValueError(f"path '{path}' leaves the task folder")
