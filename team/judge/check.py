@@ -88,7 +88,7 @@ class Checker:
             cases.append((layout, "normal"))
             if profiles and workload not in unlisted:
                 bent: tuple[Profile, ...] = (*PROFILES, *ADVERSARIAL) if workload.name == least.name else PROFILES
-                cases += [(layout, profile) for profile in bent]
+                cases.extend((layout, profile) for profile in bent)
         return cases
 
     def _case(self, stand: Stand, layout: Layout, profile: Profile, record: Record, base: Record | None) -> bool:

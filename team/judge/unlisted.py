@@ -15,9 +15,12 @@ REACH = 16  # how far a prime may lie from the listed extent
 
 
 def unlisted_workloads(task: Task, dice: random.Random) -> tuple[Workload, ...]:
-    """Workloads that the task does not list; empty where it opts out or has nothing to vary."""
+    """Workloads that the task does not list; empty where it opts out or has nothing to vary.
+
+    A Triton kernel's launches are traced for the listed shapes, so it stands on no other.
+    """
     rules = task.spec.shapes
-    if not rules.unlisted:
+    if not rules.unlisted or task.spec.contract != "solve":
         return ()
     model = smallest(task)
     dims = [name for name in model.dims if name in _extents(task) and name not in rules.fixed]
