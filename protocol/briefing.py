@@ -3,6 +3,7 @@
 from protocol.counters import closed_categories, phase_of
 from protocol.directions import directed
 from protocol.events import InteractsBadly
+from protocol.findings import ranked
 from protocol.messages import BadPair, Briefing, PastExperiment, Position, Verdict
 from protocol.money import allowance
 from protocol.state import CampaignState, ExperimentState
@@ -27,6 +28,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         round=state.rounds + 1,
         allowed_categories=claim.allowed if claim else (),
         forbidden_categories=claim.forbidden if claim else (),
+        findings=ranked(state, agent_name),
         closed_categories=closed_categories(state.policy, agent.streaks),
         abandoned=tuple(state.abandoned),
         search=agent.search,

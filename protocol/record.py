@@ -15,6 +15,7 @@ from protocol.messages import (
     Direction,
     Duty,
     Estimate,
+    Finding,
     Measurement,
     Noise,
     Parameter,
@@ -197,6 +198,9 @@ class CampaignState:
     round_began: float = 0.0
     round_idle: float = 0.0
     team_over: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    found_in: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    tampered: list[int] = field(default_factory=list[int])
     branches: dict[str, str] = field(default_factory=dict[str, str])
     stop: str = ""
     paused: str = ""

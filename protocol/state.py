@@ -8,7 +8,7 @@ is in ``protocol.record``.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from protocol import counters
+from protocol import counters, findings
 from protocol import events as ev
 from protocol.messages import Category, Experiment, Role, Standing, Verdict
 from protocol.record import (
@@ -153,6 +153,8 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
         state.levels[experiment.commit] = state.levels.get(experiment.base, 0.0) + step
         state.lineage.grow(experiment.commit, experiment.base, experiment.id)
     counters.count(state, experiment)
+    if finding := findings.of_experiment(state, experiment):
+        findings.note(state, finding)
     direction = state.directions.get(experiment.direction)
     if direction is not None and body.verdict is not Verdict.LOST:
         direction.tries += 1
@@ -164,6 +166,7 @@ def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchRepor
     agent.search, agent.owes_search, agent.failures = body.report, False, 0
     agent.exhausted_on, agent.streaks.since_search = "", 0
     state.searches[body.report.id] = body.report
+    findings.note(state, findings.of_search(state, event.agent, body.report))
     state.dollars += body.report.dollars
     _close(state, event.agent, body.report.id)
 
@@ -211,11 +214,18 @@ def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     _settled(state, body.experiment)
     state.experiments[body.experiment].landing = "landed"
     state.agents[state.experiments[body.experiment].agent].kept_base = ""  # what it held on for is on main
+    _note_landing(state, body)
 
 
 def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefused) -> None:
     _settled(state, body.experiment)
     state.experiments[body.experiment].landing = f"refused: {body.why}"
+    _note_landing(state, body)
+
+
+def _note_landing(state: CampaignState, body: ev.Landed | ev.LandingRefused) -> None:
+    if finding := findings.of_landing(state, body):
+        findings.note(state, finding)
 
 
 def _settled(state: CampaignState, experiment: str) -> None:
