@@ -25,6 +25,7 @@ def rows_of(state: CampaignState) -> list[Row]:
     """One JSON-ready row per experiment, by number; those that have no plan yet come last and have none.
 
     - ``number`` (None while planning), ``id``, ``agent``, ``role``, ``device``, ``base``, ``commit``
+    - ``direction``: name of the direction that it belongs to, ``round``: that direction's; "" and None without one
     - ``state``: planning, running or judged
     - ``technique``, ``category``, ``change``, ``expected_gain`` (log), ``rewrite``, ``cites``, ``cell``: of the plan
     - ``parameters``; ``screened``: list of ``[parameters, log gain or None]``; ``refused_plans``: reasons
@@ -50,6 +51,7 @@ def _row(state: CampaignState, experiment: ExperimentState, landed: dict[str, st
         "device": device_of(experiment.measurement, member.device),
         "base": experiment.base,
         "commit": experiment.commit,
+        **_direction(state, experiment),
         "state": _standing(experiment),
         **_plan(experiment),
         **_result(experiment),
@@ -58,6 +60,11 @@ def _row(state: CampaignState, experiment: ExperimentState, landed: dict[str, st
         "landed_commit": landed.get(experiment.id, ""),
         **_costs(experiment),
     }
+
+
+def _direction(state: CampaignState, experiment: ExperimentState) -> Row:
+    found = state.directions.get(experiment.direction)
+    return {"direction": found.claim.name if found else "", "round": found.claim.round if found else None}
 
 
 def _standing(experiment: ExperimentState) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol.counters import phase_of
+from protocol.directions import current
 from protocol.duties import spent_experiments
 from protocol.messages import DeviceInfo, Estimate, Experiment, Verdict
 from protocol.state import AgentState, CampaignState, LandingState
@@ -39,6 +40,8 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
     - ``experiments``: ``{total, judged, kept, landed, running}``; ``verdicts``: verdict -> count
     - ``landing``: queue of ``{experiment, number, agent, stage, candidate}``; stage: queued, verifying or measured
     - ``noise``: device -> ``{floor, restart_sd, pair_sd, threshold}``, log gains
+    - ``round``: the one that runs, 0 after the team phase; ``outcome``: of the last one, "" before; ``team_over``: why
+      there are no more rounds, or ""
     - ``rounds``, ``searches``: counts; ``abandoned``: techniques; ``dollars``: spent; ``submitted``: branch or ""
     """
     name, why = _standing(state, pid)
@@ -63,6 +66,9 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
         "verdicts": _verdicts(state),
         "landing": [_landing(state, landing) for landing in state.landings.values()],
         "noise": _noise(state),
+        "round": 0 if state.team_over else state.rounds + 1,
+        "outcome": state.round_log[-1].outcome if state.round_log else "",
+        "team_over": state.team_over,
         "rounds": state.rounds,
         "searches": len(state.searches),
         "abandoned": list(state.abandoned),
@@ -151,6 +157,7 @@ def _agent(state: CampaignState, agent: AgentState, coordinated: bool, now: floa
         "subject": _subject(state, agent) if duty else "",
         "duty_s": max(0.0, now - duty.since) if duty else 0.0,
         "phase": phase_of(state.policy, agent.streaks).value,
+        **_direction(state, agent.member.name),
         "owes": _owes(agent),
     }
 
@@ -168,6 +175,17 @@ def _subject(state: CampaignState, agent: AgentState) -> str:
         return f"#{experiment.number} {plan.technique}" if experiment and plan else "planning"
     commit = getattr(duty, "commit", "") or getattr(duty, "candidate", "")
     return w.short_commit(commit)
+
+
+def _direction(state: CampaignState, agent: str) -> Status:
+    mine = current(state, agent)
+    claim = mine.claim if mine else None
+    seconded = claim.owner if claim and claim.owner != agent else ""
+    return {
+        "direction": claim.name if claim else "",
+        "categories": list(claim.allowed if claim else ()),
+        "seconds": seconded,
+    }
 
 
 def _owes(agent: AgentState) -> list[str]:

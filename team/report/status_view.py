@@ -10,6 +10,7 @@ from team.report.lines import verdict_style
 from team.report.status import Status
 
 _DUTY_WIDTH = 36
+_DIRECTION_WIDTH = 24
 _STATE_STYLE = {
     "running": "bold green",
     "paused": "bold yellow",
@@ -71,7 +72,7 @@ def budget_view(status: Status) -> RenderableType:
 def agents_table(status: Status) -> Table:
     """Who does what on which device."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("agent", "role", "device", "duty", "for", "tried", "kept", "phase", "owes"):
+    for name in ("agent", "role", "device", "duty", "for", "tried", "kept", "phase", "direction", "owes"):
         right = name in ("for", "tried", "kept")
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "duty")
     for agent in status["agents"]:
@@ -84,9 +85,16 @@ def agents_table(status: Status) -> Table:
             str(agent["experiments"]),
             str(agent["kept"]),
             agent["phase"],
+            _direction(agent),
             Text(", ".join(agent["owes"]), "yellow"),
         )
     return table
+
+
+def _direction(agent: Status) -> Text:
+    """What it works on, and whose that is when it is not its own."""
+    owner = f" (of {w.plain(agent['seconds'])})" if agent["seconds"] else ""
+    return Text(w.cut(w.plain(agent["direction"]), _DIRECTION_WIDTH) + owner)
 
 
 def _duty_cell(agent: Status, state: str) -> Text:
@@ -102,7 +110,7 @@ def _duty(agent: Status, state: str) -> str:
 
 
 def _footnotes(status: Status) -> list[Text]:
-    notes = [_verdicts(status)]
+    notes = [_verdicts(status), _round(status)]
     for landing in status["landing"]:
         notes.append(Text(f"landing: #{landing['number']} of {w.plain(landing['agent'])} is {landing['stage']}"))
     for device, noise in status["noise"].items():
@@ -111,6 +119,13 @@ def _footnotes(status: Status) -> list[Text]:
     if status["abandoned"]:
         notes.append(Text(w.plain(f"abandoned: {', '.join(status['abandoned'])}"), "dim"))
     return notes
+
+
+def _round(status: Status) -> Text:
+    if status["team_over"]:
+        return Text(w.plain(f"no more rounds: {status['team_over']}"), "dim")
+    last = f"; the last one had outcome {status['outcome']}" if status["outcome"] else ""
+    return Text(f"round {status['round']}{last}", "dim")
 
 
 def _verdicts(status: Status) -> Text:
