@@ -2,15 +2,33 @@
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from protocol import events as ev
 from protocol.landings import Prepare, Settle
-from protocol.messages import Estimate, Plan
+from protocol.messages import (
+    Briefing,
+    Estimate,
+    Merge,
+    Phase,
+    Plan,
+    Position,
+    Resolution,
+    ResolveMerge,
+    Role,
+)
 from protocol.record import How, Proof
 from protocol.state import ExperimentState
+from roles.minds.catalog import CatalogMind
+from roles.minds.mind import Mind
+from roles.minds.scripted import ScriptedMind
+from team.desk import Desk
+from team.duties import perform_resolution
 from team.landing import LandingDesk
+from team.supply import Shared
 from team.workspace.hub import Hub, NotForward
 
 TEXT = "".join(f"// line {number}\n" for number in range(12))
@@ -211,3 +229,65 @@ def test_a_landing_worktree_that_somebody_deleted_is_made_again(desk: LandingDes
     prepare(desk, hub, experiment(hub, "x1", edited(1)))
     subprocess.run(["rm", "-rf", str(hub.landing().folder)], check=True)
     assert prepare(desk, hub, experiment(hub, "x2", edited(2))).how == "cherry-pick"
+
+
+class Talk:
+    """A lead that knows the briefing of main; all that a resolution asks of it."""
+
+    def briefing(self, base: str) -> Briefing:
+        return Briefing(
+            agent="a", role=Role.EXPLORER, number=0, task="t", language="cpp", numerics="reference", editable={},
+            base=base, workloads={}, phase=Phase.EARLY, position=Position.UNKNOWN,
+        )  # fmt: skip
+
+
+def resolving(hub: Hub, mind: Mind, conflicting: ExperimentState) -> ev.MergeResolved:
+    """What an agent with this mind reports on the conflict."""
+    plan = conflicting.plan
+    assert plan is not None
+    duty = ResolveMerge(
+        id="g1", experiment="x2", base=conflicting.base, candidate=conflicting.commit, main=hub.main,
+        files=("kernel.cpp",), plan=plan,
+    )  # fmt: skip
+    device = SimpleNamespace(kernel_cores=[0])
+    desk = SimpleNamespace(name="a", mind=mind, hub=hub, supply=Shared(), editable=EDITABLE, lead=Talk(), device=device)
+    return perform_resolution(cast(Desk, desk), duty)
+
+
+def scripted(text: str, path: str = "kernel.cpp") -> ScriptedMind:
+    return ScriptedMind([], {"unroll": Resolution(files={path: text}, how="by hand", dollars=0.25)})
+
+
+def test_a_mind_sees_both_sides_and_its_text_becomes_a_commit_on_main(hub: Hub, conflicting: ExperimentState) -> None:
+    seen: list[Merge] = []
+
+    class Looking(ScriptedMind):
+        def resolve(self, merge: Merge) -> Resolution:
+            seen.append(merge)
+            return super().resolve(merge)
+
+    both = edited(1).replace("faster", "faster and other")
+    mind = Looking([], {"unroll": Resolution(files={"kernel.cpp": both}, how="by hand", dollars=0.25)})
+    said = resolving(hub, mind, conflicting)
+    assert (said.why, said.dollars) == ("by hand", 0.25)
+    assert text_of(hub, said.commit) == both
+    assert hub.is_ancestor(hub.main, said.commit)
+    (merge,) = seen
+    assert merge.base == {"kernel.cpp": TEXT}
+    assert merge.briefing.editable == {"kernel.cpp": edited(1)}
+    assert merge.theirs == {"kernel.cpp": text_of(hub, conflicting.commit)}
+    assert "+// line 1, faster" in merge.main_diff
+    assert "+// other" in merge.their_diff
+
+
+def test_a_mind_that_cannot_says_so(hub: Hub, conflicting: ExperimentState) -> None:
+    said = resolving(hub, CatalogMind(), conflicting)
+    assert said.commit == ""
+    assert "overlap" in said.why
+
+
+def test_a_resolution_may_touch_editable_files_only(hub: Hub, conflicting: ExperimentState) -> None:
+    said = resolving(hub, scripted("cheat\n", "reference.py"), conflicting)
+    assert said.commit == ""
+    assert said.dollars == 0.25
+    assert "not an editable file" in said.why

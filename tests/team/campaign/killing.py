@@ -13,36 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from campaign_bench import KERNEL, REFERENCE, Bench, git
+from campaign_bench import Bench, git
+from recomputing import REFERENCE, TASK, apart, play
 
 from protocol import events as ev
 from team.workspace.hub import Hub
 
-TASK = """\
-name = "row_energy"
-source = "row_energy.cpp"
-
-[arguments]
-x = { shape = ["rows", "cols"] }
-y = { shape = ["rows"] }
-
-[tolerance]
-default = { atol = 1e-3, rtol = 1e-4 }
-
+LAW = """
 [policy]
 threshold = 0.1
 looks = [4, 8]
 pairs_per_restart = 2
 screen_pairs = 2
-variants = 2
 struck_restarts = 1
 calibration_restarts = 4
-
-[[workloads]]
-name = "only"
-dims = { rows = 32, cols = 512 }
 """
-TEAM = "explorer:catalog,exploiter:noop"
 # Who dies how often. "guardian" lets the driver end in order; "mixed" is two or three at once.
 VICTIMS = {
     "runner": 2, "judge": 3, "agent": 4, "coordinator": 4, "driver": 2, "guardian": 1, "mixed": 3, "everything": 1,
@@ -88,13 +73,15 @@ class Tale:
 
 
 def make_bench(folder: Path) -> Bench:
-    """The smallest task that still has something to win, in a repository of its own."""
+    """A small task with one thing to win that no noise can hide, in a repository of its own."""
     task = folder / "repo" / "row_energy"
     task.mkdir(parents=True)
-    for name, text in (("row_energy.cpp", KERNEL), ("reference.py", REFERENCE), ("task.toml", TASK)):
+    law = TASK.replace("\n[policy]\ncalibration_restarts = 4\n", LAW)
+    for name, text in (("row_energy.cpp", apart(False, False)), ("reference.py", REFERENCE), ("task.toml", law)):
         (task / name).write_text(text)
     for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "a task")):
         git(folder / "repo", *words)
+    (folder / "script.json").write_text(play("both", apart(True, True)).model_dump_json())
     return Bench(task, folder / "home")
 
 
@@ -107,13 +94,14 @@ class Killing:
         self._begun = time.monotonic()
         self._rows: list[str] = []
         self._from = 0
+        self._team = f"explorer:scripted:{bench.home.parent / 'script.json'},exploiter:noop"
         self._pause = threading.Event()
         self._driver: subprocess.Popen[str] | None = None
         self.tale = Tale(seed)
 
     def run(self, kills: int) -> Tale:
         """Kill ``kills`` times, let the campaign end, audit it. ``Broken`` when something does not hold."""
-        self._start("run", str(self._bench.task), "--yes", "--experiments", "1000", "--agents", TEAM)
+        self._start("run", str(self._bench.task), "--yes", "--experiments", "1000", "--agents", self._team)
         self._bench.until(lambda events: bool(events))
         while len(self.tale.points) < kills:
             self._until_worth_killing()

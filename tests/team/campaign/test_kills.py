@@ -4,10 +4,12 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
 from campaign_bench import Bench
+from killing import Killing, make_bench
 
 from protocol import events as ev
 
@@ -62,6 +64,19 @@ def test_a_killed_campaign_resumes(bench: Bench, victim: str) -> None:
     done = bench.call("resume")
     assert done.returncode == 0, done.stdout + done.stderr
     _check(bench, acknowledged, done.stdout)
+
+
+@pytest.mark.timeout(1500)
+def test_random_kill_points(tmp_path: Path) -> None:
+    """Ten of them; ``scripts/kill_points.py`` plays many campaigns of this kind."""
+    bench = make_bench(tmp_path)
+    try:
+        tale = Killing(bench, seed=7).run(10)
+    finally:
+        for process in bench.processes():
+            with suppress(psutil.Error):
+                process.kill()
+    assert len(tale.points) == 10
 
 
 def test_ctrl_c_once_drains_and_twice_ends(bench: Bench) -> None:

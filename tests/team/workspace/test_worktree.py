@@ -30,11 +30,12 @@ def _one_agent(run: str, number: int, repeats: int) -> str:
     return hub.resolve(f"agent/agent-{number}")
 
 
-def test_sixteen_agents_come_and_go_in_parallel(hub: Hub) -> None:
+@pytest.mark.parametrize("times", [3, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
+def test_sixteen_agents_come_and_go_in_parallel(hub: Hub, times: int) -> None:
     with multiprocessing.get_context("spawn").Pool(16) as pool:
-        heads = pool.starmap(_one_agent, [(str(hub.run_dir), number, 3) for number in range(16)])
+        heads = pool.starmap(_one_agent, [(str(hub.run_dir), number, times) for number in range(16)])
     assert len(set(heads)) == 16
-    assert all(len(hub.log(head, since=hub.main)) == 3 for head in heads)
+    assert all(len(hub.log(head, since=hub.main)) == times for head in heads)
     assert hub.git.text("worktree", "list", "--porcelain").count("worktree ") == 1
     assert not list(hub.path.rglob("*.lock"))
 
