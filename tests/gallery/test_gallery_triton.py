@@ -82,7 +82,7 @@ def triton_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 def judged(triton_judge: Judge, tmp_path: Path) -> Callable[[str], Measurement]:
     def compare(text: str) -> Measurement:
         (tmp_path / "softmax.py").write_text(text)
-        seen = triton_judge.compare(Compare(task=str(TASK), base=str(TASK), candidate=str(tmp_path)))
+        seen = triton_judge.compare(Compare(task=str(TASK), base=str(TASK), candidate=str(tmp_path), noise=None))
         log.info("%s %s %s %s", seen.outcome.value, seen.detail, seen.launching, seen.seconds)
         return seen
 

@@ -83,7 +83,8 @@ def open_room(room: Path) -> None:
 
 def environment(room: Path, interpret: bool) -> dict[str, str]:
     """A clean environment: no keys, no GPU, everything that is written goes to ``room``."""
-    return {
+    libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return libraries | {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LC_ALL": "C.UTF-8",
         "HOME": str(room),
