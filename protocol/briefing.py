@@ -39,6 +39,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         bad_pairs=tuple(_bad_pair(state, pair) for pair in state.bad_pairs),
         law=state.policy,
         max_variants=state.policy.variants,
+        team=tuple(state.agents),
         dollars=allowance(state),
         seed=started.seed + agent.tries + 1000 * agent.place,
     )

@@ -500,6 +500,7 @@ class Briefing(Message):
     dollars: float | None = Field(
         default=None, description="the most that this duty may cost, repair included; None when money is not limited"
     )
+    team: tuple[str, ...] = Field(default=(), description="names of all agents, this one included")
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0
 

@@ -3,12 +3,13 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log, prod
+from functools import lru_cache
+from math import inf, log, prod
 
 from protocol.messages import Briefing, Parameter, PastExperiment
 from roles.taste import taste_of
 from roles.techniques.card import Card, Numerics
-from roles.techniques.catalog import all_cards
+from roles.techniques.catalog import all_cards, card_named
 from roles.techniques.transform import Choices, Site, Transform
 
 SITE = "site"
@@ -19,9 +20,15 @@ _REVERTED_ELSEWHERE = 0.7
 # What earlier campaigns say counts until the technique is tried in this one; a preferred technique is tried first.
 _PREFERRED = 10.0
 _CAUTION = 0.3
-# Experiments with the knobs of one site: on a GPU their spaces are larger and a try is cheaper.
-_MOST_TRIES = {"cpp": 6, "cuda": 32, "triton": 32}
-_OTHER_ROLE = -100.0
+_OTHER_ROLE = 0.02  # what the other role would take first comes when the own ideas have failed a few times
+_MOST_TRIES_ON_A_CPU = 6  # experiments with the knobs of one site
+
+# What a task's numerics allow a technique to do to its results.
+NUMERICS = {
+    "strict": frozenset({Numerics.EXACT}),
+    "reference": frozenset({Numerics.EXACT, Numerics.REORDERED, Numerics.TOLERANCE}),
+    "approximate": frozenset(Numerics),
+}
 
 
 @dataclass(frozen=True)
@@ -55,9 +62,9 @@ def admissible(card: Card, briefing: Briefing) -> bool:
     """True when the card's category, name, language and numerics are open in this briefing."""
     closed = card.category in briefing.closed_categories or card.name in briefing.abandoned
     claimed = not briefing.allowed_categories or card.category in briefing.allowed_categories
-    exact = card.numerics is Numerics.EXACT or briefing.numerics != "strict"
+    exact = NUMERICS[briefing.numerics]
     possible = briefing.language in card.languages and briefing.cores >= card.cores
-    return possible and claimed and exact and not closed
+    return possible and claimed and card.numerics in exact and not closed
 
 
 def tries(card: Card, briefing: Briefing) -> list[PastExperiment]:
@@ -75,18 +82,29 @@ def _at_sites(card: Card, briefing: Briefing) -> Iterator[Candidate]:
         return
     transform = card.transform()
     for path, text in briefing.editable.items():
-        for site in transform.applies(text):
+        for site in _sites(card.name, text):
             key = f"{path}:{site.key}"
             spent = sum(at_site(past, key) for past in tries(card, briefing))
             if spent < _allowance(transform.space(site), briefing):
                 yield Candidate(card, transform, path, site, _score(card, site, key, briefing))
 
 
-def _allowance(space: Choices, briefing: Briefing) -> int:
-    """Experiments that a site is worth: two for a small space, more for one that two cannot cover."""
+@lru_cache(maxsize=512)
+def _sites(technique: str, text: str) -> tuple[Site, ...]:
+    """Where a technique applies to a text: looked up again and again while an agent asks on one base."""
+    card = card_named(technique)
+    return tuple(card.transform().applies(text)) if card is not None and card.transform is not None else ()
+
+
+def _allowance(space: Choices, briefing: Briefing) -> float:
+    """Experiments that a site is worth: on a GPU as many as its space has settings for, on a CPU a few."""
+    if not space:
+        return 1
+    if briefing.language != "cpp":
+        return inf
     settings = prod(len(values) for values in space.values())
     sampled = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
-    return min(_MOST_TRIES[briefing.language], max(2, -(-settings // (2 * sampled)))) if space else 1
+    return min(_MOST_TRIES_ON_A_CPU, max(2, -(-settings // (2 * sampled))))
 
 
 def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
@@ -108,8 +126,9 @@ def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
         if advice.technique == card.name and not tries(card, briefing):
             gain *= _CAUTION if advice.word == "caution" else 1.0
             advised = _PREFERRED + advice.gain if advice.word == "prefer" else 0.0
-    away = 0.0 if card.tier in taste.tiers else _OTHER_ROLE
-    return gain + advised + taste.temperature * 0.1 * gumbel + away
+    if card.tier not in taste.tiers:
+        gain *= _OTHER_ROLE
+    return gain + advised + taste.temperature * 0.1 * gumbel
 
 
 def told(card: Card, briefing: Briefing) -> list[tuple[dict[str, Parameter], float | None]]:

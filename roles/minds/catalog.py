@@ -4,26 +4,15 @@ It needs no key and no network, and it keeps nothing between calls: everything i
 same briefing always gives the same proposal.
 """
 
-import zlib
+from collections.abc import Mapping
 
-from protocol.messages import (
-    Briefing,
-    Merge,
-    Parameter,
-    Plan,
-    Proposal,
-    Resolution,
-    SearchReport,
-    Source,
-    Variant,
-)
+from protocol.messages import Briefing, Merge, Plan, Proposal, Resolution, SearchReport, Source
 from roles.merger import resolve_mechanically
-from roles.minds.candidates import SITE, Candidate, admissible, at_site, candidates, told, tries
+from roles.minds.candidates import SITE, Candidate, admissible, admissible_cards, at_site, candidates, tries
 from roles.minds.mind import CannotResolve, NothingToPropose
-from roles.taste import taste_of
+from roles.minds.variants import share_of, site_key, variants_of
 from roles.techniques.card import Card
 from roles.techniques.catalog import all_cards
-from roles.techniques.sampling import settings
 
 
 class CatalogMind:
@@ -35,11 +24,13 @@ class CatalogMind:
         """The best admissible card at its best site, as K parameter variants."""
         if briefing.language not in ("cpp", "cuda"):
             raise NothingToPropose(f"the catalog has no source transform for {briefing.language}")
-        for candidate in _ordered(candidates(briefing), briefing)[len(briefing.refused) :]:
-            variants = _variants(candidate, briefing)
-            if variants:
+        refused = len(briefing.refused)
+        for candidate in _ordered(candidates(briefing), briefing):
+            variants = variants_of(candidate, briefing)
+            if variants and not refused:
                 return Proposal(plan=_plan(candidate, briefing), variants=variants, dollars=0.0)
-        raise NothingToPropose("every technique of the catalog that applies here has been tried or is closed")
+            refused -= bool(variants)
+        raise NothingToPropose(_exhausted(briefing))
 
     def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
         """The catalog's edits are mechanical: one that does not build is a defect, not a draft."""
@@ -54,15 +45,17 @@ class CatalogMind:
 
     def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
         """An offline search of the catalog itself: the cards of the cell that the team has not tried."""
-        ranked = _unexplored(briefing)
-        chosen = ranked[0]
+        here = {each.card.name: each for each in reversed(candidates(briefing))}
+        ranked = _unexplored(briefing, here)
+        chosen = next((card for card in ranked if card.name in here and variants_of(here[card.name], briefing)), None)
+        applies = chosen is not None
+        chosen = chosen or ranked[0]
         cell = f"{briefing.position}/{briefing.phase}"
         queries = tuple(
             dict.fromkeys([f"catalog: {briefing.language}, cell {cell}", f"catalog: category {chosen.category}"])
         )
         sources = dict.fromkeys((card.source.title, card.source.locator) for card in ranked[:5])
         times = len(tries(chosen, briefing))
-        applies = any(each.card.name == chosen.name for each in candidates(briefing))
         why = (
             f"{'not tried by the team yet' if not times else f'tried {times} times, least of those left'}; "
             f"{'it applies to the source as it is' if applies else 'no site in the source now'}; {chosen.helps}"
@@ -86,48 +79,29 @@ def _ordered(found: list[Candidate], briefing: Briefing) -> list[Candidate]:
     return sorted(found, key=lambda each: each.card.name != wanted)
 
 
-def _unexplored(briefing: Briefing) -> list[Card]:
-    """Cards by how promising a search finds them: applicable and untried first."""
-    applicable = {each.card.name: each.score for each in reversed(candidates(briefing))}
+def _exhausted(briefing: Briefing) -> str:
+    """What was looked through, for the ledger."""
+    names = [card.name for card in admissible_cards(briefing)]
+    closed = f"; closed: {', '.join(briefing.closed_categories)}" if briefing.closed_categories else ""
+    return f"none of the {len(names)} open techniques of the catalog has anything new for this source{closed}"
+
+
+def _unexplored(briefing: Briefing, here: Mapping[str, Candidate]) -> list[Card]:
+    """Cards by how promising a search finds them: applicable and untried first. ``here`` holds the best sites."""
     open_cards = [card for card in all_cards() if admissible(card, briefing)]
     pool = open_cards or [card for card in all_cards() if briefing.language in card.languages] or list(all_cards())
 
     def rank(card: Card) -> tuple[bool, int, bool, float, str]:
         suits = card.suits(briefing.position, briefing.phase)
-        score = applicable.get(card.name, card.expected_gain)
-        return card.name not in applicable, len(tries(card, briefing)), not suits, -score, card.name
+        score = here[card.name].score if card.name in here else card.expected_gain
+        return card.name not in here, len(tries(card, briefing)), not suits, -score, card.name
 
     return sorted(pool, key=rank)
 
 
-def _variants(candidate: Candidate, briefing: Briefing) -> tuple[Variant, ...]:
-    """The settings to race, each as the full new text of its file; those that change nothing are left out."""
-    key = f"{candidate.path}:{candidate.site.key}"
-    choices = candidate.transform.space(candidate.site)
-    measured = told(candidate.card, briefing)
-    here = [each for each in measured if each[0].get(SITE) == key] if not choices else _comparable(measured, key)
-    count = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
-    seed = zlib.crc32(f"{briefing.seed}:{briefing.number}:{key}".encode())
-    text = briefing.editable[candidate.path]
-    found: dict[str, Variant] = {}
-    for setting in settings(choices, candidate.card.presets, here, count + 1, seed):
-        edited = candidate.transform.apply(text, candidate.site, setting)
-        parameters: dict[str, Parameter] = {**setting, SITE: key}
-        if edited != text:
-            found.setdefault(edited, Variant(parameters=parameters, files={candidate.path: edited}))
-    return tuple(found.values())[:count]
-
-
-def _comparable(
-    measured: list[tuple[dict[str, Parameter], float | None]], key: str
-) -> list[tuple[dict[str, Parameter], float | None]]:
-    """Settings measured at this very site; results of other texts would mislead the sampler."""
-    return [each for each in measured if each[0].get(SITE) == key]
-
-
 def _plan(candidate: Candidate, briefing: Briefing) -> Plan:
     card, site = candidate.card, candidate.site
-    cited = briefing.search
+    cited, share = briefing.search, share_of(candidate, briefing)
     evidence = f"{candidate.path}, {site.evidence}"
     if cited is not None and cited.technique != card.name:
         evidence += f"; the searched technique {cited.technique} has no admissible site in this source"
@@ -139,7 +113,7 @@ def _plan(candidate: Candidate, briefing: Briefing) -> Plan:
         category=card.category,
         bottleneck=card.bottleneck,
         evidence=evidence,
-        change=f"{card.title}: {site.subject}",
+        change=f"{card.title}: {site.subject}{', ' if share else ''}{share}",
         mechanism=card.mechanism,
         expected_gain=round(candidate.gain, 3),
         disproof=card.disproof,
@@ -157,7 +131,7 @@ def _difference(candidate: Candidate, briefing: Briefing) -> str:
     if not reverted:
         return ""
     last = reverted[-1]
-    key = f"{candidate.path}:{candidate.site.key}"
+    key = site_key(candidate)
     if at_site(last, key):
         return f"other parameter settings than those of {last.id}, on the same code"
     if str(last.parameters.get(SITE, "")).split(":")[-1] == key.split(":")[-1]:

@@ -30,11 +30,15 @@ class Tier(StrEnum):
 
 
 class Numerics(StrEnum):
-    """How far a technique may change results. A task with 'strict' numerics takes ``EXACT`` ones only."""
+    """How far a technique may change results.
+
+    A task with 'strict' numerics takes ``EXACT`` ones only; ``APPROXIMATE`` ones are for 'approximate' tasks alone.
+    """
 
     EXACT = "exact"
     REORDERED = "reordered"
     TOLERANCE = "tolerance"
+    APPROXIMATE = "approximate"
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ class Citation:
 class Card:
     """One technique. ``expected_gain`` is a log gain where it applies; ``transform`` is None for knowledge alone.
 
-    ``cores`` is how many CPU cores the kernel must be allowed for the card to make sense.
+    ``cores`` is how many CPU cores the kernel must be allowed for the card to make sense. ``arch`` is the least
+    architecture with the features used, empty for any; ``needs`` what must hold before it is tried; ``proof`` what
+    shows that it took effect: metrics, instructions, launches or times. ``conflicts`` and ``combines`` name cards.
     """
 
     name: str
@@ -72,6 +78,11 @@ class Card:
     presets: tuple[dict[str, Parameter], ...] = ()
     rewrite: str = ""
     cores: int = 1
+    arch: str = ""
+    needs: str = ""
+    proof: str = ""
+    conflicts: tuple[str, ...] = ()
+    combines: tuple[str, ...] = ()
 
     def suits(self, position: Position, phase: Phase) -> bool:
         """True when the card belongs to the matrix cell; an unknown position matches every position."""

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from protocol.messages import Category, Phase, Position, Role
 from roles.taste import taste_of
-from roles.techniques import cpp_structural, cpp_tuning, cuda_knowledge, cuda_structural, cuda_tuning
+from roles.techniques import cpp_structural, cpp_tuning, cuda_knowledge, cuda_moves, cuda_structural, cuda_tuning
 from roles.techniques.card import Card, Language
 
 
@@ -16,6 +16,7 @@ def all_cards() -> tuple[Card, ...]:
         *cpp_structural.CARDS,
         *cpp_tuning.CARDS,
         *cuda_structural.CARDS,
+        *cuda_moves.CARDS,
         *cuda_tuning.CARDS,
         *cuda_knowledge.CARDS,
     )

@@ -3,50 +3,60 @@
 The study is rebuilt from the history each time, so a restarted process proposes what the old one would have.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 from protocol.messages import Parameter
-from roles.techniques.transform import Choices
+from roles.techniques.transform import Choices, Sound, always
 
 Setting = dict[str, Parameter]
 Told = tuple[Mapping[str, Parameter], float | None]
 _FAILED = -3.0
-_ATTEMPTS = 24
+_ATTEMPTS = 12
+_DRAWS = 200
 
 
 def settings(
-    choices: Choices, presets: Iterable[Setting], told: Sequence[Told], count: int, seed: int
-) -> list[Setting]:
-    """Up to ``count`` settings that have not been told yet, distinct, best guesses first."""
+    choices: Choices, presets: Iterable[Setting], told: Sequence[Told], seed: int, sound: Sound = always
+) -> Iterator[Setting]:
+    """Sound settings that have not been told yet, distinct, best guesses first, until none is left.
+
+    A preset names only what it cares about; the rest takes the defaults.
+    """
     if not choices:
-        return [] if told else [{}]
+        yield from () if told else ({},)
+        return
     seen = {_key(parameters, choices) for parameters, _ in told}
-    chosen: list[Setting] = []
-    for candidate in (_default(choices), *presets, *_asked(choices, told, seed), *_rest(choices)):
+    for candidate in _candidates(choices, presets, told, seed):
         key = _key(candidate, choices)
         valid = all(candidate.get(name) in values for name, values in choices.items())
-        if len(chosen) < count and valid and key not in seen:
+        if valid and key not in seen and sound(candidate):
             seen.add(key)
-            chosen.append({name: candidate[name] for name in choices})
-    return chosen
+            yield {name: candidate[name] for name in choices}
 
 
-def _default(choices: Choices) -> Setting:
-    return {name: values[0] for name, values in choices.items()}
+def _candidates(choices: Choices, presets: Iterable[Setting], told: Sequence[Told], seed: int) -> Iterator[Setting]:
+    default = {name: values[0] for name, values in choices.items()}
+    yield default
+    for preset in presets:
+        yield {**default, **{name: value for name, value in preset.items() if name in choices}}
+    yield from _asked(choices, told, seed)
+    dice = random.Random(seed)
+    for _ in range(_DRAWS):
+        yield {name: dice.choice(values) for name, values in choices.items()}
+    for values in product(*choices.values()):
+        yield dict(zip(choices, values, strict=True))
 
 
 def _key(parameters: Mapping[str, Parameter], choices: Choices) -> tuple[Parameter | None, ...]:
     return tuple(parameters.get(name) for name in choices)
 
 
-def _rest(choices: Choices) -> list[Setting]:
-    names = list(choices)
-    return [dict(zip(names, values, strict=True)) for values in product(*choices.values())]
-
-
-def _asked(choices: Choices, told: Sequence[Told], seed: int) -> list[Setting]:
-    """Settings asked of a study to which everything measured has been told."""
+def _asked(choices: Choices, told: Sequence[Told], seed: int) -> Iterator[Setting]:
+    """Settings asked of a study to which everything measured has been told; none before there is something to tell."""
+    if not told:
+        return
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -60,4 +70,5 @@ def _asked(choices: Choices, told: Sequence[Told], seed: int) -> list[Setting]:
             known = {name: parameters[name] for name in choices}
             value = _FAILED if gain is None else gain
             study.add_trial(optuna.trial.create_trial(params=known, distributions=space, value=value))
-    return [dict(study.ask(space).params) for _ in range(_ATTEMPTS)]
+    for _ in range(_ATTEMPTS):
+        yield dict(study.ask(space).params)

@@ -1,7 +1,7 @@
 """What a transform is: it finds sites in a source text and rewrites one of them, or refuses by finding none."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
@@ -13,6 +13,12 @@ from roles.techniques.cpp.scopes import function_name, function_of
 from roles.techniques.cpp.syntax import Grammar, Source, line_of, parse, text_of
 
 Choices = Mapping[str, tuple[Parameter, ...]]
+Sound = Callable[[Mapping[str, Parameter]], bool]
+
+
+def always(setting: Mapping[str, Parameter]) -> bool:
+    """Every combination of choices goes together."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,8 @@ class Site:
 
     ``key`` names the place in this very text, as ``function:line:subject:text``; its last part changes when the
     function around the site does. ``subject`` names the site for people. ``gain`` is the expected log gain here, None
-    when the card's figure holds.
+    when the card's figure holds. ``sound`` says which combinations of the choices go together. ``crowded`` sites share
+    their texts with other techniques, so that two agents may meet in one from different sides.
     """
 
     key: str
@@ -30,6 +37,8 @@ class Site:
     evidence: str
     gain: float | None = None
     choices: Choices = field(default_factory=dict)
+    sound: Sound = field(default=always, compare=False, repr=False)
+    crowded: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,8 @@ class Match:
     data: Any
     gain: float | None = None
     choices: Choices = field(default_factory=dict)
+    sound: Sound = field(default=always, compare=False, repr=False)
+    crowded: bool = False
 
 
 def _digest(text: str, digits: int) -> str:
@@ -103,4 +114,4 @@ class TreeTransform:
         name = function_name(function) if function is not None else "file"
         line = line_of(match.node)
         key = f"{name}:{line}:{_digest(match.subject, 4)}:{_digest(around, 10)}"
-        return Site(key, line, match.subject, match.evidence, match.gain, match.choices)
+        return Site(key, line, match.subject, match.evidence, match.gain, match.choices, match.sound, match.crowded)

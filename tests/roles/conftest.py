@@ -75,7 +75,8 @@ class Workbench:
         flags = ["-O0", "-std=c++17", "-fPIC", "-w", "-I", str(self.folder)]
         if not header.exists():
             header.write_text((EMULATOR / "cuda_runtime.h").read_text())
-            (self.folder / "mma.h").write_text((EMULATOR / "mma.h").read_text())
+            for name in ("mma.h", "cuda_pipeline.h"):
+                (self.folder / name).write_text((EMULATOR / name).read_text())
             subprocess.run(["g++", *flags, "-x", "c++-header", str(header)], check=True)
         library = self.build(emulated(source), [*flags, "-include", str(header)])
         return self._worst({"library": str(library), "problem": problem, "shapes": shapes, "alignment": 16}, source)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from protocol.messages import Parameter
 from roles.techniques.cpp.syntax import Edit, Source, of_type, text_of
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Match, Sound, TreeTransform, always
 
 _CONSTANT = re.compile(
     rb"(?:(?:static\s+)?(?:constexpr|const)\s+(?:int|size_t|long|unsigned)\s+(?P<name>\w+)\s*=\s*(?P<value>\d+)\s*;"
@@ -35,10 +35,14 @@ class Knob:
 def knobs_in(source: Source) -> list[Knob]:
     """The tunable constants of a text, in order; a name that is defined twice is left alone."""
     steps = {text_of(each).split("+=")[-1].strip() for each in of_type(source.root, "assignment_expression")}
-    found = [_knob(match, steps) for match in _CONSTANT.finditer(source.data)]
+    found = [_knob(match, steps) for match in _CONSTANT.finditer(source.data) if not _commented(source.data, match)]
     known = [each for each in found if each is not None]
     names = [each.name for each in known]
     return [each for each in known if names.count(each.name) == 1]
+
+
+def _commented(data: bytes, match: re.Match[bytes]) -> bool:
+    return data[data.rfind(b"\n", 0, match.start()) + 1 : match.start()].lstrip().startswith(b"//")
 
 
 def _knob(match: re.Match[bytes], steps: set[str]) -> Knob | None:
@@ -64,7 +68,12 @@ class Knobs(TreeTransform):
         if found:
             names = ", ".join(f"{each.name}={each.value}" for each in found)
             choices = {each.name: each.values for each in found}
-            yield Match(source.root, "the knobs of the file", f"constants {names}", found, None, choices)
+            sound = self.sound(source)
+            yield Match(source.root, "the knobs of the file", f"constants {names}", found, None, choices, sound)
+
+    def sound(self, source: Source) -> Sound:
+        """Which settings go together: all of them, as far as constants alone can tell."""
+        return always
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """Only digits change."""

@@ -33,7 +33,7 @@ class GridStride(TreeTransform):
         body = [line for each in program.body for line in source.lines_of(each)]
         place = f"{program.type} {i} = blockIdx.x * blockDim.x + threadIdx.x"
         loop = nest(f"for ({place}; {i} < {text_of(program.count)}; {i} += blockDim.x * gridDim.x)", body, unit)
-        name = f"{kernel.name}_blocks"
+        name = f"{kernel.name}_grid"
         values = "132, 264, 528, 1056, 2112"
         constant = f"constexpr int {name} = {parameters['blocks']};  // knob: {name} in {{{values}}}\n\n"
         names = {each.name: kernel.argument_of(each.name) for each in kernel.parameters}

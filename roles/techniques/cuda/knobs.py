@@ -9,18 +9,34 @@ from protocol.messages import Parameter
 from roles.techniques.cpp.knobs import Knobs
 from roles.techniques.cpp.scopes import Declaration, assignments_to, declaration_of
 from roles.techniques.cpp.syntax import Edit, Grammar, Source, identifiers, line_of, of_type, text_of
+from roles.techniques.cuda.design import design_in
+from roles.techniques.cuda.families import FAMILIES
 from roles.techniques.cuda.launches import Kernel, kernels_in
 from roles.techniques.cuda.threads import block_shape
-from roles.techniques.transform import Choices, Match, TreeTransform
+from roles.techniques.transform import Choices, Match, Sound, TreeTransform, always
 
 _LINES = ("256", "128", "512", "64", "1024", "32")
 _PLANES = ("32x8", "32x4", "16x16", "64x4", "32x16", "32x32", "128x2", "8x32")
 
 
 class CudaKnobs(Knobs):
-    """All annotated constants of the file as one parameter space."""
+    """All annotated constants of the file as one parameter space; those of a design must go together."""
 
     grammar: ClassVar[Grammar] = "cuda"
+
+    def sound(self, source: Source) -> Sound:
+        """What the design's family says of its options."""
+        design = design_in(source.text, FAMILIES)
+        if design is None:
+            return always
+
+        def together(setting: Mapping[str, Parameter]) -> bool:
+            prefix = f"{design.kernel}_"
+            turned = {name.removeprefix(prefix): value for name, value in setting.items() if name.startswith(prefix)}
+            known = {name: value for name, value in turned.items() if name in design.family.options}
+            return design.family.sound({**design.setting, **known})
+
+        return together
 
 
 class BlockSize(TreeTransform):

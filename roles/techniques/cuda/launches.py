@@ -6,7 +6,7 @@ from functools import lru_cache
 from tree_sitter import Node
 
 from roles.techniques.cpp.scopes import Declaration, declarations, function_name, function_of, parameters_of
-from roles.techniques.cpp.syntax import Edit, field, of_type, parse, statements, text_of
+from roles.techniques.cpp.syntax import Edit, Source, field, indented, of_type, parse, statements, text_of
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,33 @@ def lent(function: Node) -> bool:
     return len(set(passed)) == len(passed) and set(passed) <= buffers
 
 
+def _outermost(node: Node) -> list[Node]:
+    """Function definitions that stand at the top of a file, ``extern "C"`` ones included."""
+    found: list[Node] = []
+    for child in node.named_children:
+        if child.type == "function_definition":
+            found.append(child)
+        elif child.type in ("linkage_specification", "declaration_list"):
+            found += _outermost(child)
+    return found
+
+
+def rewritten(source: Source, kernel: Kernel, lines: list[str], host: list[str]) -> str:
+    """The text with the kernel replaced by ``lines`` and its launch by ``host``, without what ``solve`` then lacks use
+    for. The kernel goes in last, so that nothing long is parsed."""
+    launch = kernel.launch.statement
+    called = "\n".join([host[0], *indented(host[1:], source.indent_of(launch))])
+    text = without_leftovers(source.replace(Edit(launch.start_byte, launch.end_byte, called)))
+    source = parse(text, "cuda")
+    node = next(each for each in _outermost(source.root) if function_name(each) == kernel.name)
+    return source.replace(Edit(node.start_byte, node.end_byte, "\n".join(lines)))
+
+
+@lru_cache(maxsize=64)
 def without_leftovers(text: str) -> str:
     """The text without the integers and ``dim3`` of ``solve`` that a rewritten launch no longer uses."""
     source = parse(text, "cuda")
-    hosts = [each for each in of_type(source.root, "function_definition") if function_name(each) == "solve"]
+    hosts = [each for each in _outermost(source.root) if function_name(each) == "solve"]
     for statement in (each for host in hosts for each in statements(field(host, "body"))):
         found = declarations(statement)
         counted = found and all(each.integer or each.type == "dim3" for each in found)

@@ -2,138 +2,114 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from protocol.messages import Parameter
-from roles.techniques.cpp.accesses import Access
-from roles.techniques.cpp.affine import ONE, stride
-from roles.techniques.cpp.render import nest, substituted
-from roles.techniques.cpp.syntax import Edit, Grammar, Source, identifiers, indented, of_type, text_of
-from roles.techniques.cuda.launches import kernels_in, without_leftovers
+from roles.techniques.cpp.render import nest, substituted, with_includes
+from roles.techniques.cpp.syntax import Source, identifiers, of_type, text_of
+from roles.techniques.cuda.design import constants
+from roles.techniques.cuda.enter import Enter
+from roles.techniques.cuda.launches import Kernel, kernels_in
+from roles.techniques.cuda.matmul_launch import Launching
+from roles.techniques.cuda.matmul_operands import RESERVED, Operand, Staging, operands_of
 from roles.techniques.cuda.planes import plane_of
 from roles.techniques.cuda.products import Product, product_of
-from roles.techniques.transform import Choices, Match, TreeTransform
+from roles.techniques.cuda.signature import restricted
+from roles.techniques.transform import Choices
 
-_TILES = ("BM", "BN", "BK", "TM", "TN", "THREADS", "A_LOADS", "B_LOADS", "a_tile", "b_tile", "a_next", "b_next")
-RESERVED = frozenset(
-    (*_TILES, "sums", "ty", "tx", "at", "tm", "tn", "k_tile", "step", "a_values", "b_values", "buffer")
-)
+_NAMES = "TM TN ACROSS sums ty tx tm tn a_values b_values lane warp"
+_OWN = frozenset(_NAMES.split())
+_SHARED = 48 * 1024
+ROW_OF = "tm / 4 * (BM / (TM / 4)) + ty * 4 + tm % 4"
+COL_OF = "tn / 4 * (BN / (TN / 4)) + tx * 4 + tn % 4"
+
+
+def products_in(source: Source, reserved: frozenset[str]) -> Iterator[Product]:
+    """Kernels that compute one element of a product a thread, in files that use none of the reserved names."""
+    names, found = _products(source)
+    if not reserved & names:
+        yield from found
+
+
+@lru_cache(maxsize=32)
+def _products(source: Source) -> tuple[frozenset[str], tuple[Product, ...]]:
+    planes = [plane for each in kernels_in(source.root) if (plane := plane_of(each)) is not None]
+    found = tuple(product for plane in planes if (product := product_of(plane)) is not None)
+    return frozenset(identifiers(source.root)), found
 
 
 @dataclass(frozen=True)
 class TileWriter:
-    """Renders one product."""
+    """Renders one product on scalar multiply-adds."""
 
     source: Source
     product: Product
-
-    def kernel(self) -> list[str]:
-        """The kernel: tiles of the two operands in shared memory, the next ones on their way in registers."""
-        product, name = self.product, self.product.plane.kernel.name
-        body = [
-            f"constexpr int BM = {name}_bm, BN = {name}_bn, BK = {name}_bk, TM = {name}_tm, TN = {name}_tn;",
-            "constexpr int THREADS = (BM / TM) * (BN / TN);",
-            "constexpr int A_LOADS = (BM * BK + THREADS - 1) / THREADS, B_LOADS = (BK * BN + THREADS - 1) / THREADS;",
-            "alignas(16) __shared__ float a_tile[2][BK][BM + 4];",
-            "alignas(16) __shared__ float b_tile[2][BK][BN + 4];",
-            "const int ty = threadIdx.x / (BN / TN), tx = threadIdx.x % (BN / TN);",
-            f"const {self._kind} row_first = blockIdx.y * BM, col_first = blockIdx.x * BN;",
-            "float sums[TM][TN] = {};",
-            *self._tiles(),
-            *self._epilogue(),
-        ]
-        head = f"__global__ void __launch_bounds__({threads(name)}) {name}{product.plane.kernel.parameter_text}"
-        return [
-            "// matmul_tile: each thread keeps TM x TN sums; the next tiles are loaded while these are used.",
-            *nest(head, body, self._unit),
-        ]
-
-    def _tiles(self) -> list[str]:
-        """The loop over tiles: load the next ones, multiply with these, store the next ones, meet."""
-        depth = text_of(self.product.reduction.loop.bound)
-        compute = [
-            *self._load("next"),
-            *self._multiply(),
-            *nest(f"if (k_tile + BK < {depth})", self._keep("1 - buffer"), self._unit),
-            "__syncthreads();",
-            "buffer = 1 - buffer;",
-        ]
-        return [
-            "float a_next[A_LOADS], b_next[B_LOADS];",
-            "int buffer = 0;",
-            *self._load("first"),
-            *self._keep("0"),
-            "__syncthreads();",
-            *nest(f"for (int k_tile = 0; k_tile < {depth}; k_tile += BK)", compute, self._unit),
-        ]
+    setting: Mapping[str, Parameter]
 
     @property
-    def _unit(self) -> str:
+    def unit(self) -> str:
+        """The step of indentation."""
         return self.source.indent_unit
 
     @property
-    def _kind(self) -> str:
-        return self.product.plane.type
+    def staging(self) -> Staging:
+        """How the tiles get into shared memory."""
+        return Staging(self.source, self.product, self.setting)
 
-    def _along_depth(self, access: Access) -> bool:
-        return access.index is not None and stride(access.index, self.product.depth) == ONE
+    @property
+    def launching(self) -> Launching:
+        """What surrounds the kernel."""
+        when = self.staging.wide_when()
+        threads = "(BM / TM) * (BN / TN)"
+        return Launching(self.source, self.product, self.setting, ("TM", "TN"), threads, when)
 
-    def _place(self, access: Access, size: str) -> tuple[str, str]:
-        """Place in the tile, (depth, side), of load number ``at``: neighbouring threads read neighbouring elements."""
-        return ("at % BK", "at / BK") if self._along_depth(access) else (f"at / {size}", f"at % {size}")
-
-    def _operands(self) -> list[tuple[Access, str, str, str]]:
-        product = self.product
-        return [(product.row_read, "a", "BM", product.row), (product.col_read, "b", "BN", product.col)]
-
-    def _load(self, which: str) -> list[str]:
-        """Into registers, zeros outside of the matrices."""
-        lines: list[str] = []
-        start = "" if which == "first" else "k_tile + BK + "
-        for access, letter, size, index in self._operands():
-            k_at, side_at = self._place(access, size)
-            depth, bound = self.product.depth, self.product.plane.bound[index]
-            first = "row_first" if letter == "a" else "col_first"
-            inside = f"at < {size} * BK && {index} < {bound} && {depth} < {text_of(self.product.reduction.loop.bound)}"
-            element = [
-                "const int at = threadIdx.x + step * THREADS;",
-                f"const {self._kind} {index} = {first} + {side_at};",
-                f"const {self.product.reduction.loop.type} {depth} = {start}{k_at};",
-                f"{letter}_next[step] = {inside} ? {text_of(access.node)} : 0.0f;",
-            ]
-            opening = f"for (int step = 0; step < {letter.upper()}_LOADS; step++)"
-            lines += ["#pragma unroll", *nest(opening, element, self._unit)]
-        return lines
-
-    def _keep(self, buffer: str) -> list[str]:
-        """From registers into shared memory."""
-        lines: list[str] = []
-        for access, letter, size, _ in self._operands():
-            slot = self._slot(access, letter, buffer, *self._place(access, size))
-            store = nest(f"if (at < {size} * BK)", [f"{slot} = {letter}_next[step];"], self._unit)
-            opening = f"for (int step = 0; step < {letter.upper()}_LOADS; step++)"
-            element = ["const int at = threadIdx.x + step * THREADS;", *store]
-            lines += ["#pragma unroll", *nest(opening, element, self._unit)]
-        return lines
-
-    def _slot(self, access: Access, letter: str, buffer: str, k_at: str, side_at: str) -> str:
-        """Where an element of an operand lies in shared memory."""
-        return f"{letter}_tile[{buffer}][{k_at}][{side_at}]"
+    def kernel(self) -> list[str]:
+        """The kernel."""
+        name, launching, staging = self.product.plane.kernel.name, self.launching, self.staging
+        tiles = [
+            f"alignas(16) __shared__ float {staging.tile(each)}[STAGES]{staging.shape(each)};"
+            for each in operands_of(self.product)
+        ]
+        body = [
+            f"constexpr int BK = {name}_bk, STAGES = {name}_stages, PAD = {name}_pad, ACROSS = {name}_across;",
+            f"constexpr int THREADS = {launching.threads};",
+            *loads(),
+            *tiles,
+            "// A warp covers ACROSS columns of threads, so that its reads from both tiles fall together.",
+            "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;",
+            "const int tx = warp % (BN / TN / ACROSS) * ACROSS + lane % ACROSS;",
+            "const int ty = warp / (BN / TN / ACROSS) * (32 / ACROSS) + lane / ACROSS;",
+            *launching.place(),
+            "float sums[TM][TN] = {};",
+            *staging.main_loop(self._multiply()),
+            *self._epilogue(),
+        ]
+        bounds = f"__launch_bounds__({launching.threads}, {name}_blocks)"
+        return [
+            "// matmul_tile: each thread keeps TM x TN sums; the next tiles are on their way while these are used.",
+            launching.template(),
+            *nest(f"__global__ void {bounds} {name}{restricted(self.product.plane.kernel)}", body, self.unit),
+        ]
 
     def _multiply(self) -> list[str]:
+        rows, cols = operands_of(self.product)
         over_m, over_n = "for (int tm = 0; tm < TM; tm++)", "for (int tn = 0; tn < TN; tn++)"
+        term = ["#pragma unroll", *nest(over_n, [f"sums[tm][tn] += {self._term()};"], self.unit)]
         inner = [
             "float a_values[TM], b_values[TN];",
             "#pragma unroll",
-            *nest(over_m, [f"a_values[tm] = a_tile[buffer][step][{ROW_OF}];"], self._unit),
+            *nest(over_m, [f"a_values[tm] = {self._value(rows, ROW_OF)};"], self.unit),
             "#pragma unroll",
-            *nest(over_n, [f"b_values[tn] = b_tile[buffer][step][{COL_OF}];"], self._unit),
+            *nest(over_n, [f"b_values[tn] = {self._value(cols, COL_OF)};"], self.unit),
             "#pragma unroll",
-            *nest(
-                over_m, ["#pragma unroll", *nest(over_n, [f"sums[tm][tn] += {self._term()};"], self._unit)], self._unit
-            ),
+            *nest(over_m, term, self.unit),
         ]
-        return ["#pragma unroll", *nest("for (int step = 0; step < BK; step++)", inner, self._unit)]
+        name = self.product.plane.kernel.name
+        return [f"#pragma unroll {name}_unroll", *nest("for (int step = 0; step < BK; step++)", inner, self.unit)]
+
+    def _value(self, operand: Operand, side: str) -> str:
+        return self.staging.slot(operand, "buffer", "step", side)
 
     def _term(self) -> str:
         update = self.product.reduction.update
@@ -149,77 +125,101 @@ class TileWriter:
 
     def _epilogue(self) -> list[str]:
         product, plane = self.product, self.product.plane
-        start = text_of(product.initial)
-        zero = start.rstrip("fF").strip("0.") == ""
-        lines = [line for each in product.epilogue for line in self.source.lines_of(each)]
-        inside = f"if ({product.row} < {plane.bound[product.row]} && {product.col} < {plane.bound[product.col]})"
-        store = [f"float {product.accumulator} = {'' if zero else f'{start} + '}sums[tm][tn];", *lines]
         element = [
-            f"const {self._kind} {product.row} = row_first + {ROW_OF};",
-            f"const {self._kind} {product.col} = col_first + {COL_OF};",
-            *nest(inside, store, self._unit),
+            f"const {plane.type} {product.row} = row_first + {ROW_OF};",
+            f"const {plane.type} {product.col} = col_first + {COL_OF};",
+            *self.launching.store("sums[tm][tn]"),
         ]
-        inner = ["#pragma unroll", *nest("for (int tn = 0; tn < TN; tn++)", element, self._unit)]
-        return ["#pragma unroll", *nest("for (int tm = 0; tm < TM; tm++)", inner, self._unit)]
+        inner = ["#pragma unroll", *nest("for (int tn = 0; tn < TN; tn++)", element, self.unit)]
+        return ["#pragma unroll", *nest("for (int tm = 0; tm < TM; tm++)", inner, self.unit)]
 
 
-ROW_OF = "tm / 4 * (BM / (TM / 4)) + ty * 4 + tm % 4"
-COL_OF = "tn / 4 * (BN / (TN / 4)) + tx * 4 + tn % 4"
+def loads() -> list[str]:
+    """How many moves of ``W`` elements a thread makes for a tile of each operand."""
+    return [
+        "constexpr int A_LOADS = (BM * BK / W + THREADS - 1) / THREADS;",
+        "constexpr int B_LOADS = (BK * BN / W + THREADS - 1) / THREADS;",
+    ]
 
 
-def threads(name: str) -> str:
-    """Threads a block, from the knobs."""
-    return f"({name}_bm / {name}_tm) * ({name}_bn / {name}_tn)"
+def shared_bytes(setting: Mapping[str, Parameter]) -> int:
+    """Shared memory of the tiles, in the larger of their two layouts."""
+    bm, bn, bk, pad, stages = (int(setting[name]) for name in ("bm", "bn", "bk", "pad", "stages"))
+    return 4 * stages * sum(max(side * (bk + pad), bk * (side + pad)) for side in (bm, bn))
 
 
-class MatmulTile(TreeTransform):
-    """Shared-memory and register tiles for a product with one thread an output."""
+def launch_options(setting: Mapping[str, Parameter]) -> list[str]:
+    """Options of the launch that stand in the text as constants: those that are switched on."""
+    return [name for name in ("group", "splits", "small") if int(setting[name]) > (name == "splits")]
 
-    grammar: ClassVar[Grammar] = "cuda"
-    choices: ClassVar[Choices] = {
+
+def staged(setting: Mapping[str, Parameter]) -> bool:
+    """True when the buffers suit the staging: two for registers, any for asynchronous copies."""
+    return setting["staging"] == "async" or setting["stages"] == 2
+
+
+class MatmulTileFamily:
+    """Products on scalar multiply-adds."""
+
+    name: ClassVar[str] = "matmul_tile"
+    title: ClassVar[str] = "register tiles"
+    core: ClassVar[tuple[str, ...]] = ("bm", "bn", "bk", "tm", "tn")
+    options: ClassVar[Choices] = {
         "bm": (64, 128, 32),
         "bn": (64, 128, 32),
-        "bk": (16, 8),
+        "bk": (16, 8, 32),
         "tm": (8, 4),
         "tn": (4, 8),
+        "stages": (2, 3, 4),
+        "pad": (4, 8, 12),
+        "across": (8, 4, 16),
+        "unroll": (32, 8, 4, 2),
+        "blocks": (1, 2, 3, 4),
+        "group": (0, 4, 8, 16),
+        "splits": (1, 2, 4, 8),
+        "small": (0, 132, 264, 66),
+        "staging": ("registers", "async"),
+        "width": (1, 4),
     }
 
-    def matches(self, source: Source) -> Iterator[Match]:
-        """Kernels that compute one element of a product a thread."""
-        for kernel in kernels_in(source.root):
-            plane = plane_of(kernel)
-            product = product_of(plane) if plane is not None else None
-            if product is not None and not RESERVED & identifiers(source.root):
-                evidence = f"line {product.reduction.loop.line}: two loads for every multiply-add"
-                yield Match(kernel.node, f"the kernel `{kernel.name}`", evidence, product)
+    def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
+        """See ``Family``."""
+        for product in products_in(source, RESERVED | _OWN):
+            yield product.plane.kernel, f"line {product.reduction.loop.line}: two loads for every multiply-add"
 
-    def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
-        """A new kernel, and a grid of tiles."""
-        product: Product = match.data
-        name = product.plane.kernel.name
-        lines = [*_constants(name, parameters), "", *TileWriter(source, product).kernel()]
-        return tiled(source, product, lines, threads(name))
+    def write(self, source: Source, kernel: str, setting: Mapping[str, Parameter]) -> str | None:
+        """See ``Family``."""
+        for product in products_in(source, RESERVED | _OWN):
+            if product.plane.kernel.name == kernel:
+                writer = TileWriter(source, product, setting)
+                names = ["bm", "bn", "bk", "tm", "tn", "stages", "pad", "across", "unroll", "blocks"]
+                shown = constants(kernel, self, setting, [*names, *launch_options(setting)])
+                lines = [*shown, "", *writer.launching.scratch(), *writer.kernel()]
+                text = writer.launching.placed(lines)
+                return with_includes(text, ("cuda_pipeline.h",)) if writer.staging.direct else text
+        return None
 
-
-def tiled(source: Source, product: Product, lines: list[str], block: str) -> str:
-    """The text with the kernel replaced by ``lines`` and launched over tiles with ``block`` threads each."""
-    kernel, name = product.plane.kernel, product.plane.kernel.name
-    down, across = (kernel.argument_of(product.plane.bound[each]) for each in (product.row, product.col))
-    grid = f"dim3(({across} - 1) / {name}_bn + 1, ({down} - 1) / {name}_bm + 1)"
-    call = f"{name}<<<{grid}, {block}>>>({kernel.argument_text});"
-    launch = kernel.launch.statement
-    host = indented(nest(f"if ({down} > 0 && {across} > 0)", [call], source.indent_unit), source.indent_of(launch))
-    return without_leftovers(
-        source.replace(
-            Edit(kernel.node.start_byte, kernel.node.end_byte, "\n".join(lines)),
-            Edit(launch.start_byte, launch.end_byte, "\n".join(host).lstrip()),
-        )
-    )
+    def sound(self, setting: Mapping[str, Parameter]) -> bool:
+        """See ``Family``: whole warps, at most 512 threads, 48 KB, and registers for the blocks asked for."""
+        bm, bn, tm, tn = (int(setting[name]) for name in ("bm", "bn", "tm", "tn"))
+        across, blocks, small = (int(setting[name]) for name in ("across", "blocks", "small"))
+        threads = (bm // tm) * (bn // tn)
+        if small and not (min(bm, bn) >= 64 and self.sound({**setting, **_halved(bm, bn, tm, tn), "small": 0})):
+            return False
+        whole = (bn // tn) % across == 0 and (bm // tm) % (32 // across) == 0 and 64 <= threads <= 512
+        registers = blocks * threads * (tm * tn + tm + tn + 40) <= 65536
+        return whole and registers and staged(setting) and shared_bytes(setting) <= _SHARED
 
 
-def _constants(name: str, parameters: Mapping[str, Parameter]) -> list[str]:
-    values = {"bm": "32, 64, 128", "bn": "32, 64, 128", "bk": "8, 16", "tm": "4, 8", "tn": "4, 8"}
-    return [
-        f"constexpr int {name}_{knob} = {parameters[knob]};  // knob: {name}_{knob} in {{{listed}}}"
-        for knob, listed in values.items()
-    ]
+def _halved(bm: int, bn: int, tm: int, tn: int) -> dict[str, Parameter]:
+    return {"bm": bm // 2, "bn": bn // 2, "tm": max(4, tm // 2), "tn": max(4, tn // 2)}
+
+
+MATMUL_TILE = MatmulTileFamily()
+
+
+class MatmulTile(Enter):
+    """A product on scalar multiply-adds, in tiles."""
+
+    def __init__(self) -> None:
+        super().__init__(MATMUL_TILE)

@@ -1,46 +1,59 @@
 """Device functions that kernels with a group of threads a row need: where a value lives, moving it, combining it."""
 
+from roles.techniques.cuda.cache_hints import loaded, stored
+
 COLUMN = """\
-// Column of a thread's item: four neighbours a thread where rows are aligned, neighbouring threads otherwise.
-template <int LANES, bool ALIGNED>
+// Column of a thread's item: V neighbours a thread where rows are aligned, neighbouring threads otherwise.
+template <int LANES, int V>
 __device__ __forceinline__ int column(int item, int lane) {
-    return ALIGNED ? (item / 4 * LANES + lane) * 4 + item % 4 : item * LANES + lane;
+    return (item / V * LANES + lane) * V + item % V;
 }
 """
 
-LOAD = """\
-template <int LANES, bool ALIGNED, int ITEMS>
-__device__ __forceinline__ void load_row(float (&items)[ITEMS], const float* from, int lane, int cols) {
+
+def load_row(load: str) -> str:
+    """The function that fills a thread's items of a row. ``load`` is ``plain`` or the intrinsic to load with."""
+    return f"""\
+template <int LANES, int V, int ITEMS>
+__device__ __forceinline__ void load_row(float (&items)[ITEMS], const float* from, int lane, int cols) {{
 #pragma unroll
-    for (int item = 0; item < ITEMS; item += ALIGNED ? 4 : 1) {
-        const int c = column<LANES, ALIGNED>(item, lane);
-        if (c < cols) {
-            if (ALIGNED) {
-                *reinterpret_cast<float4*>(&items[item]) = *reinterpret_cast<const float4*>(from + c);
-            } else {
-                items[item] = from[c];
-            }
-        }
-    }
-}
+    for (int item = 0; item < ITEMS; item += V) {{
+        const int c = column<LANES, V>(item, lane);
+        if (c < cols) {{
+            if constexpr (V == 4) {{
+                *reinterpret_cast<float4*>(&items[item]) = {loaded(load, "float4", "from + c")};
+            }} else if constexpr (V == 2) {{
+                *reinterpret_cast<float2*>(&items[item]) = {loaded(load, "float2", "from + c")};
+            }} else {{
+                items[item] = {loaded(load, "float", "from + c")};
+            }}
+        }}
+    }}
+}}
 """
 
-STORE = """\
-template <int LANES, bool ALIGNED, int ITEMS>
-__device__ __forceinline__ void store_row(float* to, const float (&items)[ITEMS], int lane, int cols) {
+
+def store_row(store: str) -> str:
+    """The function that writes a thread's items of a row. ``store`` is ``plain`` or the intrinsic to store with."""
+    return f"""\
+template <int LANES, int V, int ITEMS>
+__device__ __forceinline__ void store_row(float* to, const float (&items)[ITEMS], int lane, int cols) {{
 #pragma unroll
-    for (int item = 0; item < ITEMS; item += ALIGNED ? 4 : 1) {
-        const int c = column<LANES, ALIGNED>(item, lane);
-        if (c < cols) {
-            if (ALIGNED) {
-                *reinterpret_cast<float4*>(to + c) = *reinterpret_cast<const float4*>(&items[item]);
-            } else {
-                to[c] = items[item];
-            }
-        }
-    }
-}
+    for (int item = 0; item < ITEMS; item += V) {{
+        const int c = column<LANES, V>(item, lane);
+        if (c < cols) {{
+            if constexpr (V == 4) {{
+                {stored(store, "float4", "to + c", "&items[item]")}
+            }} else if constexpr (V == 2) {{
+                {stored(store, "float2", "to + c", "&items[item]")}
+            }} else {{
+                {stored(store, "float", "to + c", "&items[item]")}
+            }}
+        }}
+    }}
+}}
 """
+
 
 _COMBINED = {"sum": "a + b", "max": "max(a, b)", "min": "min(a, b)"}
 

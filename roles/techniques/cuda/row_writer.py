@@ -4,12 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from protocol.messages import Parameter
 from roles.techniques.cpp.accesses import Access, element_type
 from roles.techniques.cpp.affine import ONE, stride
 from roles.techniques.cpp.render import nest, renamed, substituted
 from roles.techniques.cpp.scopes import assignments_to, declaration_of
 from roles.techniques.cpp.syntax import Source, text_of
 from roles.techniques.cuda.rows import Pass, RowProgram, Scalar, offset_of
+from roles.techniques.cuda.signature import restricted
 
 
 @dataclass(frozen=True)
@@ -18,25 +20,38 @@ class RowWriter:
 
     source: Source
     program: RowProgram
+    setting: Mapping[str, Parameter]
+
+    @property
+    def persistent(self) -> bool:
+        """True when a fixed grid walks the rows."""
+        return int(self.setting["persist"]) > 0
 
     def resident(self) -> list[str]:
         """The kernel for rows of at most LANES * ITEMS columns."""
         program, unit = self.program, self.source.indent_unit
         name, block, items = program.kernel.name, f"{program.kernel.name}_block", f"{program.kernel.name}_items"
-        body = [
-            f"constexpr int ITEMS = {items};",
-            *self._place(),
-            *(line for number in range(len(program.steps)) for line in self._resident_step(number)),
-        ]
-        bounds = f"__launch_bounds__(LANES < {block} ? {block} : LANES)"
-        head = f"__global__ void {bounds} {name}_resident{program.kernel.parameter_text}"
-        return ["template <int LANES, bool ALIGNED>", *nest(head, body, unit)]
+        steps = [line for number in range(len(program.steps)) for line in self._resident_step(number)]
+        body = [f"constexpr int ITEMS = {items};", *self._over_rows(steps)]
+        threads = f"LANES < {block} ? {block} : LANES"
+        bounds = f"__launch_bounds__({threads}, LANES < {block} ? {name}_blocks : 1)"
+        head = f"__global__ void {bounds} {name}_resident{restricted(program.kernel)}"
+        return ["template <int LANES, int V>", *nest(head, body, unit)]
+
+    def _over_rows(self, steps: list[str]) -> list[str]:
+        """The steps for a thread's row, or for all rows that fall to its place in a fixed grid."""
+        if not self.persistent:
+            return [*self._place(), *steps]
+        program = self.program
+        first = f"{program.type} {program.row} = blockIdx.x * blockDim.y + threadIdx.y"
+        walk = f"for ({first}; {program.row} < {program.rows}; {program.row} += gridDim.x * blockDim.y)"
+        return ["const int lane = threadIdx.x;", *nest(walk, steps, self.source.indent_unit)]
 
     def long(self) -> list[str]:
         """The kernel for longer rows."""
         program = self.program
         body = [*self._place(), *(line for step in program.steps for line in self._strided_step(step))]
-        head = f"__global__ void __launch_bounds__(LANES) {program.kernel.name}_long{program.kernel.parameter_text}"
+        head = f"__global__ void __launch_bounds__(LANES) {program.kernel.name}_long{restricted(program.kernel)}"
         return ["template <int LANES>", *nest(head, body, self.source.indent_unit)]
 
     def _place(self) -> list[str]:
@@ -48,6 +63,11 @@ class RowWriter:
         ]
 
     # ------------------------------------------------------------ rows in registers
+
+    def read_only(self) -> bool:
+        """True when no array whose row is loaded into registers is written by the kernel."""
+        loaded = {each.array for step in self.program.passes for each in step.accesses if not each.write}
+        return not any(self._written(array) for array in loaded)
 
     def cached(self) -> dict[str, Access]:
         """Arrays that are kept in registers: contiguous floats whose row starts are aligned whenever cols % 4 == 0."""
@@ -104,7 +124,7 @@ class RowWriter:
         row, items = f"&{self._row_start(access)}", f"{array}_items"
         row = row.removeprefix("&").removesuffix("[0]") if row.endswith("[0]") else row
         ends = (items, row) if function == "load_row" else (row, items)
-        return f"{function}<LANES, ALIGNED>({ends[0]}, {ends[1]}, lane, {self.program.cols});"
+        return f"{function}<LANES, V>({ends[0]}, {ends[1]}, lane, {self.program.cols});"
 
     def _row_start(self, access: Access) -> str:
         variable = next(
@@ -123,7 +143,7 @@ class RowWriter:
         inside = f"{loop.variable} < {loop.bound_text}"
         inside = inside if start == "0" else f"{loop.variable} >= {start} && {inside}"
         element = [
-            f"const int {loop.variable} = column<LANES, ALIGNED>(item, lane);",
+            f"const int {loop.variable} = column<LANES, V>(item, lane);",
             *nest(f"if ({inside})", body, unit),
         ]
         return ["#pragma unroll", *nest("for (int item = 0; item < ITEMS; item++)", element, unit)]

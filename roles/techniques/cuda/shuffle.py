@@ -9,11 +9,12 @@ from tree_sitter import Node
 from protocol.messages import Parameter
 from roles.techniques.cpp.reductions import Kind
 from roles.techniques.cpp.scopes import declaration_of, declarations
-from roles.techniques.cpp.syntax import Edit, Grammar, Source, bare, field, line_of, of_type, statements, text_of
+from roles.techniques.cpp.syntax import Edit, Source, bare, field, line_of, of_type, parse, statements, text_of
+from roles.techniques.cuda.enter import Enter
 from roles.techniques.cuda.launches import Kernel, kernels_in
 from roles.techniques.cuda.row_functions import combine
 from roles.techniques.cuda.threads import block_shape
-from roles.techniques.transform import Match, TreeTransform
+from roles.techniques.transform import Choices
 
 _WORDS = {"sum": "total", "max": "largest", "min": "smallest"}
 
@@ -153,33 +154,62 @@ def _later_reads(kernel: Kernel, array: str, loop: Node) -> tuple[Node, ...] | N
     return tuple(found)
 
 
-class ShuffleReduction(TreeTransform):
+class ShuffleFamily:
     """Registers are exchanged inside a warp; shared memory carries one value a warp."""
 
-    grammar: ClassVar[Grammar] = "cuda"
+    name: ClassVar[str] = "shuffle_tree"
+    title: ClassVar[str] = "shuffles"
+    core: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[Choices] = {}
 
-    def matches(self, source: Source) -> Iterator[Match]:
-        """Trees over a block of a constant power-of-two size."""
+    def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
+        """Kernels with trees over a block of a constant power-of-two size."""
         for kernel in kernels_in(source.root):
-            for tree in trees_in(kernel):
-                evidence = f"line {line_of(tree.loop)}: a barrier for every halving of `{tree.array}`"
-                yield Match(tree.store, f"the tree over `{tree.array}` for its {tree.kind}", evidence, tree)
+            tree = next(trees_in(kernel), None)
+            if tree is not None:
+                evidence = (
+                    f"line {line_of(tree.loop)}: a barrier for every halving of `{tree.array}` for its {tree.kind}"
+                )
+                yield kernel, evidence
 
-    def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
-        """The tree becomes one call; its result is a value of every thread."""
-        tree: Tree = match.data
-        name = source.fresh(_WORDS[tree.kind])
-        declared = declaration_of(text_of(tree.value), tree.store) if tree.value.type == "identifier" else None
-        alike = declared is not None and declared.type == tree.type
-        value = text_of(tree.value) if alike else f"static_cast<{tree.type}>({text_of(tree.value)})"
-        line = f"const {tree.type} {name} = combined_{tree.kind}<{tree.threads}>({value});  // shuffle_reduction"
-        function = "" if f"combined_{tree.kind}" in source.names else combine(tree.kind) + "\n"
-        edits = [
-            Edit(tree.kernel.node.start_byte, tree.kernel.node.start_byte, function),
-            Edit(tree.store.start_byte, tree.loop.end_byte, line),
-            *(Edit(each.start_byte, each.end_byte, name) for each in tree.reads),
-        ]
-        return _without_array(source.replace(*edits), tree)
+    def write(self, source: Source, kernel: str, setting: Mapping[str, Parameter]) -> str | None:
+        """Every tree becomes one call; its result is a value of every thread."""
+        found = next((each for each in kernels_in(source.root) if each.name == kernel), None)
+        tree = next(trees_in(found), None) if found is not None else None
+        if tree is None:
+            return None
+        text = _shuffled(source, tree)
+        return self.write(parse(text, "cuda"), kernel, setting) or text
+
+    def sound(self, setting: Mapping[str, Parameter]) -> bool:
+        """There is nothing to choose."""
+        return True
+
+
+SHUFFLE = ShuffleFamily()
+
+
+class ShuffleReduction(Enter):
+    """Reduction trees as shuffles."""
+
+    def __init__(self) -> None:
+        super().__init__(SHUFFLE)
+
+
+def _shuffled(source: Source, tree: Tree) -> str:
+    """The text with one tree replaced."""
+    name = source.fresh(_WORDS[tree.kind])
+    declared = declaration_of(text_of(tree.value), tree.store) if tree.value.type == "identifier" else None
+    alike = declared is not None and declared.type == tree.type
+    value = text_of(tree.value) if alike else f"static_cast<{tree.type}>({text_of(tree.value)})"
+    line = f"const {tree.type} {name} = combined_{tree.kind}<{tree.threads}>({value});  // shuffle_reduction"
+    function = "" if f"combined_{tree.kind}" in source.names else combine(tree.kind) + "\n"
+    edits = [
+        Edit(tree.kernel.node.start_byte, tree.kernel.node.start_byte, function),
+        Edit(tree.store.start_byte, tree.loop.end_byte, line),
+        *(Edit(each.start_byte, each.end_byte, name) for each in tree.reads),
+    ]
+    return _without_array(source.replace(*edits), tree)
 
 
 def _without_array(text: str, tree: Tree) -> str:

@@ -1,7 +1,9 @@
 """A transposition through a padded tile in shared memory: both the loads and the stores are coalesced."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from tree_sitter import Node
@@ -9,13 +11,18 @@ from tree_sitter import Node
 from protocol.messages import Parameter
 from roles.techniques.cpp.accesses import Access
 from roles.techniques.cpp.effects import pure_expression
-from roles.techniques.cpp.render import nest
-from roles.techniques.cpp.syntax import Edit, Grammar, Source, field, identifiers, indented, line_of, text_of
-from roles.techniques.cuda.launches import kernels_in, without_leftovers
+from roles.techniques.cpp.render import nest, substituted
+from roles.techniques.cpp.syntax import Source, field, identifiers, line_of, text_of
+from roles.techniques.cuda.cache_hints import LOADS, STORES, loaded, stored
+from roles.techniques.cuda.design import constants
+from roles.techniques.cuda.enter import Enter
+from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
 from roles.techniques.cuda.planes import Plane, all_accesses, apart, plane_of
-from roles.techniques.transform import Choices, Match, TreeTransform
+from roles.techniques.cuda.signature import restricted
+from roles.techniques.transform import Choices
 
-_RESERVED = frozenset(("tile", "slow", "fast"))
+_NAMES = "tile slow_at fast_at at part items V THREADS block_at band band_top band_rows"
+_RESERVED = frozenset(_NAMES.split())
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Transposed:
     q: str
     target: Node
     value: Node
+    read: Node
 
 
 def transposed_of(plane: Plane) -> Transposed | None:
@@ -39,7 +47,7 @@ def transposed_of(plane: Plane) -> Transposed | None:
         return None
     for p, q in ((plane.y, plane.x), (plane.x, plane.y)):
         if _is_transposition(plane, p, q, reads[0], writes[0]):
-            return _assigned(plane, p, q)
+            return _assigned(plane, p, q, reads[0].node)
     return None
 
 
@@ -48,90 +56,180 @@ def _is_transposition(plane: Plane, p: str, q: str, read: Access, write: Access)
     return loads and write.index == plane.matrix(q, p, plane.bound[p])
 
 
-def _assigned(plane: Plane, p: str, q: str) -> Transposed | None:
+def _assigned(plane: Plane, p: str, q: str, read: Node) -> Transposed | None:
     statement = plane.body[0]
     inner = statement.named_children[0] if statement.type == "expression_statement" else statement
     if inner.type != "assignment_expression" or text_of(field(inner, "operator")) != "=":
         return None
     target, value = field(inner, "left"), field(inner, "right")
-    return Transposed(plane, p, q, target, value) if pure_expression(value) else None
+    return Transposed(plane, p, q, target, value, read) if pure_expression(value) else None
 
 
-class TransposeTile(TreeTransform):
+class TransposeFamily:
     """Reads along one index, writes along the other."""
 
-    grammar: ClassVar[Grammar] = "cuda"
-    choices: ClassVar[Choices] = {"tile": (32, 64), "rows": (8, 16, 4, 32)}
+    name: ClassVar[str] = "transpose_tile"
+    title: ClassVar[str] = "padded tiles"
+    core: ClassVar[tuple[str, ...]] = ("tile", "rows")
+    options: ClassVar[Choices] = {
+        "tile": (32, 64, 96),
+        "rows": (8, 16, 4, 32),
+        "padding": (1, 2, 3, 5),
+        "blocks": (1, 2, 4, 8),
+        "group": (0, 4, 8, 16, 2),
+        "width": (1, 4, 2),
+        "load": LOADS,
+        "store": STORES,
+    }
 
-    def matches(self, source: Source) -> Iterator[Match]:
-        """Kernels that store each element of a matrix at its mirrored place."""
-        for kernel in kernels_in(source.root):
-            plane = plane_of(kernel)
-            found = transposed_of(plane) if plane is not None else None
-            if found is not None and not _RESERVED & identifiers(source.root):
-                evidence = f"line {line_of(found.target)}: a warp's loads or stores lie a whole row apart"
-                yield Match(kernel.node, f"the kernel `{kernel.name}`", evidence, found)
+    def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
+        """See ``Family``."""
+        for found in _transpositions(source):
+            line = line_of(found.target)
+            yield found.plane.kernel, f"line {line}: a warp's loads or stores lie a whole row apart"
 
-    def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
+    def write(self, source: Source, kernel: str, setting: Mapping[str, Parameter]) -> str | None:
         """A new kernel body, and a grid of tiles."""
-        found: Transposed = match.data
-        kernel = found.plane.kernel
-        lines = [*_constants(kernel.name, parameters), "", *_kernel(source, found)]
-        launch = kernel.launch.statement
-        host = indented(_launch(source, found), source.indent_of(launch))
-        return without_leftovers(
-            source.replace(
-                Edit(kernel.node.start_byte, kernel.node.end_byte, "\n".join(lines)),
-                Edit(launch.start_byte, launch.end_byte, "\n".join(host).lstrip()),
-            )
-        )
+        found = next((each for each in _transpositions(source) if each.plane.kernel.name == kernel), None)
+        if found is None:
+            return None
+        group = ["group"] if int(setting["group"]) else []
+        shown = constants(kernel, self, setting, ["tile", "rows", "padding", "blocks", *group])
+        writer = TransposeWriter(source, found, setting)
+        return rewritten(source, found.plane.kernel, [*shown, "", *writer.kernel()], writer.launch())
+
+    def sound(self, setting: Mapping[str, Parameter]) -> bool:
+        """See ``Family``: the blocks asked for fit, and a block's threads find whole vectors to move."""
+        threads, tile = 32 * int(setting["rows"]), int(setting["tile"])
+        shared = 4 * tile * (tile + int(setting["padding"]))
+        moves = tile * tile // int(setting["width"]) >= threads
+        return moves and threads * int(setting["blocks"]) <= 2048 and shared * int(setting["blocks"]) <= 160 * 1024
 
 
-def _constants(name: str, parameters: Mapping[str, Parameter]) -> list[str]:
-    return [
-        f"constexpr int {name}_tile = {parameters['tile']};  // knob: {name}_tile in {{32, 64, 96}}",
-        f"constexpr int {name}_rows = {parameters['rows']};  // knob: {name}_rows in {{4, 8, 16, 32}}",
-        f"constexpr int {name}_padding = 1;  // knob: {name}_padding in {{1, 2, 3}}",
-    ]
+@lru_cache(maxsize=32)
+def _transpositions(source: Source) -> tuple[Transposed, ...]:
+    if _RESERVED & identifiers(source.root):
+        return ()
+    planes = [plane for each in kernels_in(source.root) if (plane := plane_of(each)) is not None]
+    return tuple(found for plane in planes if (found := transposed_of(plane)) is not None)
 
 
-def _kernel(source: Source, found: Transposed) -> list[str]:
-    plane, unit, name = found.plane, source.indent_unit, found.plane.kernel.name
-    p, q, kind = found.p, found.q, plane.type
-    inside = f"if ({p} < {plane.bound[p]} && {q} < {plane.bound[q]})"
+@dataclass(frozen=True)
+class TransposeWriter:
+    """Renders one transposition. ``V`` neighbours move at once where both extents are multiples of it."""
 
-    def walk(slow: str, fast: str, work: str) -> list[str]:
-        """Neighbouring threads take neighbours of ``fast``."""
-        places = {slow: "slow", fast: "fast"}
-        element = [
-            f"const {kind} {p} = {p}_first + {places[p]};",
-            f"const {kind} {q} = {q}_first + {places[q]};",
-            *nest(inside, [work], unit),
+    source: Source
+    found: Transposed
+    setting: Mapping[str, Parameter]
+
+    @property
+    def _unit(self) -> str:
+        return self.source.indent_unit
+
+    @property
+    def _name(self) -> str:
+        return self.found.plane.kernel.name
+
+    def kernel(self) -> list[str]:
+        """Rows in, columns out."""
+        found, plane, name = self.found, self.found.plane, self._name
+        p, q = found.p, found.q
+        body = [
+            f"constexpr int THREADS = 32 * {name}_rows;",
+            f"__shared__ float tile[{name}_tile][{name}_tile + {name}_padding];",
+            *self._place(),
+            *self._walk(p, q, self._read()),
+            "__syncthreads();",
+            *self._walk(q, p, self._written()),
         ]
-        inner = [
-            "#pragma unroll",
-            *nest(f"for (int fast = threadIdx.x; fast < {name}_tile; fast += 32)", element, unit),
-        ]
+        bounds = f"__launch_bounds__(32 * {name}_rows, {name}_blocks)"
+        head = f"__global__ void {bounds} {name}{restricted(plane.kernel)}"
         return [
-            "#pragma unroll",
-            *nest(f"for (int slow = threadIdx.y; slow < {name}_tile; slow += {name}_rows)", inner, unit),
+            "// transpose_tile: rows in, columns out, through a padded tile.",
+            "template <int V>",
+            *nest(head, body, self._unit),
         ]
 
-    body = [
-        f"__shared__ float tile[{name}_tile][{name}_tile + {name}_padding];",
-        f"const {kind} {q}_first = blockIdx.x * {name}_tile;",
-        f"const {kind} {p}_first = blockIdx.y * {name}_tile;",
-        *walk(p, q, f"tile[slow][fast] = {text_of(found.value)};"),
-        "__syncthreads();",
-        *walk(q, p, f"{text_of(found.target)} = tile[fast][slow];"),
-    ]
-    head = f"__global__ void __launch_bounds__(32 * {name}_rows) {name}{plane.kernel.parameter_text}"
-    return ["// transpose_tile: rows in, columns out, through a padded tile.", *nest(head, body, unit)]
+    def _place(self) -> list[str]:
+        """Which tile a block moves: in rows of tiles, or in bands of several rows that share lines of the output."""
+        name, kind, p, q = self._name, self.found.plane.type, self.found.p, self.found.q
+        across, down, lines = "blockIdx.x", "blockIdx.y", []
+        if int(self.setting["group"]):
+            lines = [
+                f"const int block_at = blockIdx.y * gridDim.x + blockIdx.x, band = {name}_group * gridDim.x;",
+                f"const int band_top = block_at / band * {name}_group;",
+                f"const int band_rows = gridDim.y - band_top < {name}_group ? gridDim.y - band_top : {name}_group;",
+            ]
+            across, down = "(block_at % band / band_rows)", "(band_top + block_at % band % band_rows)"
+        lines += [
+            f"const {kind} {q}_first = {across} * {name}_tile;",
+            f"const {kind} {p}_first = {down} * {name}_tile;",
+        ]
+        return lines
+
+    def _walk(self, slow: str, fast: str, work: list[str]) -> list[str]:
+        """Neighbouring threads take neighbouring vectors along ``fast``."""
+        plane, name = self.found.plane, self._name
+        element = [
+            f"const int slow_at = at / ({name}_tile / V), fast_at = at % ({name}_tile / V) * V;",
+            f"const {plane.type} {slow} = {slow}_first + slow_at;",
+            f"const {plane.type} {fast} = {fast}_first + fast_at;",
+            *nest(f"if ({slow} < {plane.bound[slow]} && {fast} < {plane.bound[fast]})", work, self._unit),
+        ]
+        over = f"for (int at = threadIdx.x; at < {name}_tile * {name}_tile / V; at += THREADS)"
+        return ["#pragma unroll", *nest(over, element, self._unit)]
+
+    def _read(self) -> list[str]:
+        """Load V neighbours; their values go into one row of the tile."""
+        found, q = self.found, self.found.q
+        value = substituted(found.value, [(found.read, "items[part]")])
+        shifted = re.sub(rf"\b{q}\b", f"({q} + part)", value)
+        store = [f"tile[slow_at][fast_at + part] = {shifted};"]
+        parts = ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", store, self._unit)]
+        return ["alignas(16) float items[V];", *self._by_width(self._load), *parts]
+
+    def _written(self) -> list[str]:
+        """Collect V neighbours from one column of the tile and store them."""
+        collect = ["items[part] = tile[fast_at + part][slow_at];"]
+        parts = ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", collect, self._unit)]
+        return ["alignas(16) float items[V];", *parts, *self._by_width(self._store)]
+
+    def _by_width(self, move: Callable[[str], str]) -> list[str]:
+        width = int(self.setting["width"])
+        if width == 1:
+            return [move("float")]
+        wide = nest(f"if constexpr (V == {width})", [move(f"float{width}")], self._unit)
+        return [*wide[:-1], *nest("} else", [move("float")], self._unit)]
+
+    def _load(self, kind: str) -> str:
+        value = loaded(str(self.setting["load"]), kind, f"&{text_of(self.found.read)}")
+        target = f"*reinterpret_cast<{kind}*>(items)" if kind != "float" else "items[0]"
+        return f"{target} = {value};"
+
+    def _store(self, kind: str) -> str:
+        return stored(str(self.setting["store"]), kind, f"&{text_of(self.found.target)}", "items")
+
+    def launch(self) -> list[str]:
+        """The host's statement."""
+        plane, name, width = self.found.plane, self._name, int(self.setting["width"])
+        across, down = (plane.kernel.argument_of(plane.bound[each]) for each in (self.found.q, self.found.p))
+        grid = f"dim3(({across} - 1) / {name}_tile + 1, ({down} - 1) / {name}_tile + 1)"
+
+        def call(wide: int) -> list[str]:
+            return [f"{name}<{wide}><<<{grid}, 32 * {name}_rows>>>({plane.kernel.argument_text});"]
+
+        body = call(1)
+        if width > 1:
+            aligned = f"if ({across} % {width} == 0 && {down} % {width} == 0)"
+            body = [*nest(aligned, call(width), self._unit)[:-1], *nest("} else", call(1), self._unit)]
+        return nest(f"if ({across} > 0 && {down} > 0)", body, self._unit)
 
 
-def _launch(source: Source, found: Transposed) -> list[str]:
-    plane, name = found.plane, found.plane.kernel.name
-    across, down = (plane.kernel.argument_of(plane.bound[each]) for each in (found.q, found.p))
-    grid = f"dim3(({across} - 1) / {name}_tile + 1, ({down} - 1) / {name}_tile + 1)"
-    call = f"{name}<<<{grid}, dim3(32, {name}_rows)>>>({plane.kernel.argument_text});"
-    return nest(f"if ({across} > 0 && {down} > 0)", [call], source.indent_unit)
+TRANSPOSE = TransposeFamily()
+
+
+class TransposeTile(Enter):
+    """A transposition, through tiles."""
+
+    def __init__(self) -> None:
+        super().__init__(TRANSPOSE)

@@ -1,7 +1,9 @@
-"""128-bit loads and stores for elementwise kernels: four elements a vector, a few vectors a thread, a scalar tail."""
+"""Vector loads and stores for elementwise kernels: V neighbours a vector, a few vectors a thread, a scalar tail."""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from tree_sitter import Node
@@ -9,92 +11,182 @@ from tree_sitter import Node
 from protocol.messages import Parameter
 from roles.techniques.cpp.accesses import Access
 from roles.techniques.cpp.render import nest, renamed, substituted
-from roles.techniques.cpp.syntax import Edit, Grammar, Source, identifiers, indented, line_of, text_of
+from roles.techniques.cpp.syntax import Source, identifiers, line_of, text_of
+from roles.techniques.cuda.cache_hints import LOADS, STORES, loaded, stored
+from roles.techniques.cuda.design import constants
 from roles.techniques.cuda.elements import ElementProgram, element_program
-from roles.techniques.cuda.launches import kernels_in, without_leftovers
-from roles.techniques.transform import Choices, Match, TreeTransform
+from roles.techniques.cuda.enter import Enter
+from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
+from roles.techniques.cuda.signature import restricted
+from roles.techniques.transform import Choices
 
-_RESERVED = frozenset(("first", "count", "part", "slot", "float4"))
+_RESERVED = frozenset(["first", "count", "part", "slot", "float4", "V", "turn", "turns"])
 
 
-class VectoriseElements(TreeTransform):
+class ElementsFamily:
     """The judge lends 256-byte aligned buffers, so every fourth element starts a vector."""
 
-    grammar: ClassVar[Grammar] = "cuda"
-    choices: ClassVar[Choices] = {"vectors": (1, 2, 4), "block": (256, 128, 512)}
+    name: ClassVar[str] = "vectorise_elements"
+    title: ClassVar[str] = "vectors of elements"
+    core: ClassVar[tuple[str, ...]] = ("vectors", "block")
+    options: ClassVar[Choices] = {
+        "vectors": (1, 2, 4, 8),
+        "block": (256, 128, 512, 64, 1024),
+        "width": (4, 2),
+        "blocks": (1, 2, 4, 8),
+        "persist": (0, 8, 4, 16, 2),
+        "span": ("strided", "neighbours"),
+        "load": LOADS,
+        "store": STORES,
+    }
 
-    def matches(self, source: Source) -> Iterator[Match]:
-        """Kernels with one thread an element."""
-        for kernel in kernels_in(source.root):
-            program = element_program(kernel)
-            if program is not None and not _RESERVED & identifiers(kernel.node):
-                evidence = f"line {line_of(kernel.node)}: 32-bit accesses, one element a thread"
-                yield Match(kernel.node, f"the kernel `{kernel.name}`", evidence, program)
+    def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
+        """See ``Family``."""
+        for program in _programs(source):
+            line = line_of(program.kernel.node)
+            yield program.kernel, f"line {line}: 32-bit accesses, one element a thread"
 
-    def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
+    def write(self, source: Source, kernel: str, setting: Mapping[str, Parameter]) -> str | None:
         """A new body and a grid of a quarter of the threads, or fewer."""
-        program: ElementProgram = match.data
-        kernel = program.kernel
-        lines = [*_constants(kernel.name, parameters), "", *_kernel(source, program)]
-        launch = kernel.launch.statement
-        host = indented(_launch(source, program), source.indent_of(launch))
-        return without_leftovers(
-            source.replace(
-                Edit(kernel.node.start_byte, kernel.node.end_byte, "\n".join(lines)),
-                Edit(launch.start_byte, launch.end_byte, "\n".join(host).lstrip()),
-            )
-        )
+        program = next((each for each in _programs(source) if each.kernel.name == kernel), None)
+        if program is None:
+            return None
+        persist = ["persist"] if int(setting["persist"]) else []
+        shown = constants(kernel, self, setting, ["vectors", "block", "width", "blocks", *persist])
+        writer = ElementWriter(source, program, setting)
+        return rewritten(source, program.kernel, [*shown, "", *writer.kernel()], writer.launch())
+
+    def sound(self, setting: Mapping[str, Parameter]) -> bool:
+        """See ``Family``: the blocks asked for fit, with registers for the vectors in flight."""
+        threads = int(setting["block"]) * int(setting["blocks"])
+        return threads <= 2048 and threads * (24 + 3 * int(setting["vectors"]) * int(setting["width"])) <= 65536
 
 
-def _constants(name: str, parameters: Mapping[str, Parameter]) -> list[str]:
-    return [
-        f"constexpr int {name}_block = {parameters['block']};  // knob: {name}_block in {{64, 128, 256, 512, 1024}}",
-        f"constexpr int {name}_vectors = {parameters['vectors']};  // knob: {name}_vectors in {{1, 2, 4, 8}}",
-    ]
+@lru_cache(maxsize=32)
+def _programs(source: Source) -> tuple[ElementProgram, ...]:
+    usable = [each for each in kernels_in(source.root) if not _RESERVED & identifiers(each.node)]
+    return tuple(program for each in usable if (program := element_program(each)) is not None)
 
 
-def _launch(source: Source, program: ElementProgram) -> list[str]:
-    kernel, unit = program.kernel, source.indent_unit
-    names = {each.name: kernel.argument_of(each.name) for each in kernel.parameters}
-    count = renamed(program.count, names)
-    size = f"{kernel.name}_block * {kernel.name}_vectors * 4"
-    call = f"{kernel.name}<<<({count} - 1) / ({size}) + 1, {kernel.name}_block>>>({kernel.argument_text});"
-    return nest(f"if ({count} > 0)", [call], unit)
+@dataclass(frozen=True)
+class ElementWriter:
+    """Renders one element program."""
 
+    source: Source
+    program: ElementProgram
+    setting: Mapping[str, Parameter]
 
-def _kernel(source: Source, program: ElementProgram) -> list[str]:
-    kernel, unit, name = program.kernel, source.indent_unit, program.kernel.name
-    direct = _distinct([each for each in program.accesses if program.direct(each)])
-    periodic = _distinct([each for each in program.accesses if _vector(program, each) and program.period(each)])
-    read = [each for each in direct if any(not one.write for one in program.accesses if one.array == each.array)]
-    written = [each for each in direct if any(one.write for one in program.accesses if one.array == each.array)]
-    arrays = [f"alignas(16) float {each.array}_items[{name}_vectors][4];" for each in (*direct, *periodic)]
-    place = f"const {program.type} first = ((blockIdx.x * {name}_vectors + part) * {name}_block + threadIdx.x) * 4;"
-    loads = [line for each in read for line in _moved(program, each, load=True)]
-    loads += [line for each in periodic for line in _periodic(program, each, unit)]
-    over = f"for (int part = 0; part < {name}_vectors; part++)"
-    whole = "if (first + 4 <= count)"
-    swaps = [(each.node, f"{each.array}_items[part][slot]") for each in program.accesses if _vector(program, each)]
-    element = _body(source, program, swaps)
-    if any(re.search(rf"\b{program.index}\b", line) for line in element):
-        element.insert(0, f"const {program.type} {program.index} = first + slot;")
-    work = ["#pragma unroll", *nest("for (int slot = 0; slot < 4; slot++)", element, unit)]
-    work += [line for each in written for line in _moved(program, each, load=False)]
-    tail = nest(
-        f"for ({program.type} {program.index} = first; {program.index} < count; {program.index}++)",
-        _body(source, program, []),
-        unit,
-    )
-    body = [
-        f"const {program.type} count = {text_of(program.count)};",
-        *arrays,
-        "#pragma unroll",
-        *nest(over, [place, *nest(whole, loads, unit)], unit),
-        "#pragma unroll",
-        *nest(over, [place, *nest(whole, work, unit)[:-1], *nest("} else", tail, unit)], unit),
-    ]
-    head = f"__global__ void __launch_bounds__({name}_block) {name}{kernel.parameter_text}"
-    return ["// vectorise_elements: four neighbours a vector; the last ones one by one.", *nest(head, body, unit)]
+    @property
+    def _unit(self) -> str:
+        return self.source.indent_unit
+
+    @property
+    def _name(self) -> str:
+        return self.program.kernel.name
+
+    @property
+    def _width(self) -> int:
+        return int(self.setting["width"])
+
+    def launch(self) -> list[str]:
+        """The host's statement: as many blocks as it takes, or a fixed number that walk the elements."""
+        kernel, name = self.program.kernel, self._name
+        names = {each.name: kernel.argument_of(each.name) for each in kernel.parameters}
+        count = renamed(self.program.count, names)
+        blocks = f"({count} - 1) / ({name}_block * {name}_vectors * {name}_width) + 1"
+        body = [f"{name}<<<{blocks}, {name}_block>>>({kernel.argument_text});"]
+        if int(self.setting["persist"]):
+            most = f"132 * {name}_persist"
+            grid = f"{blocks} < {most} ? {blocks} : {most}"
+            body = [f"{name}<<<{grid}, {name}_block>>>({kernel.argument_text});"]
+        return nest(f"if ({count} > 0)", body, self._unit)
+
+    def kernel(self) -> list[str]:
+        """The kernel: all loads of a thread, then its work and its stores."""
+        program, name = self.program, self._name
+        count = f"const {program.type} count = {text_of(program.count)};"
+        body = [count, *self._vectors("blockIdx.x")]
+        if int(self.setting["persist"]):
+            turns = f"(count - 1) / ({name}_block * {name}_vectors * V) + 1"
+            walk = f"for ({program.type} turn = blockIdx.x; turn < turns; turn += gridDim.x)"
+            body = [count, f"const {program.type} turns = {turns};", *nest(walk, self._vectors("turn"), self._unit)]
+        body.insert(0, f"constexpr int V = {name}_width;")
+        bounds = f"__launch_bounds__({name}_block, {name}_blocks)"
+        head = f"__global__ void {bounds} {name}{restricted(program.kernel)}"
+        return [
+            "// vectorise_elements: V neighbours a vector; the last ones one by one.",
+            *nest(head, body, self._unit),
+        ]
+
+    def _vectors(self, turn: str) -> list[str]:
+        program, name, unit = self.program, self._name, self._unit
+        direct = _distinct([each for each in program.accesses if program.direct(each)])
+        periodic = _distinct([each for each in program.accesses if _vector(program, each) and program.period(each)])
+        read = [each for each in direct if any(not one.write for one in program.accesses if one.array == each.array)]
+        written = [each for each in direct if self._written(each)]
+        arrays = [f"alignas(16) float {each.array}_items[{name}_vectors][V];" for each in (*direct, *periodic)]
+        loads = [line for each in read for line in self._load(each)]
+        loads += [line for each in periodic for line in self._periodic(each)]
+        over, whole = f"for (int part = 0; part < {name}_vectors; part++)", "if (first + V <= count)"
+        swaps = [(each.node, f"{each.array}_items[part][slot]") for each in program.accesses if _vector(program, each)]
+        element = self._body(swaps)
+        if any(re.search(rf"\b{program.index}\b", line) for line in element):
+            element.insert(0, f"const {program.type} {program.index} = first + slot;")
+        work = ["#pragma unroll", *nest("for (int slot = 0; slot < V; slot++)", element, unit)]
+        work += [line for each in written for line in self._store(each)]
+        index = program.index
+        tail = nest(f"for ({program.type} {index} = first; {index} < count; {index}++)", self._body([]), unit)
+        place = f"const {program.type} first = {self._place(turn)};"
+        return [
+            *arrays,
+            "#pragma unroll",
+            *nest(over, [place, *nest(whole, loads, unit)], unit),
+            "#pragma unroll",
+            *nest(over, [place, *nest(whole, work, unit)[:-1], *nest("} else", tail, unit)], unit),
+        ]
+
+    def _place(self, turn: str) -> str:
+        """First element of vector number ``part``: a block's vectors side by side, or a thread's."""
+        name = self._name
+        if self.setting["span"] == "neighbours":
+            return f"(({turn} * {name}_block + threadIdx.x) * {name}_vectors + part) * V"
+        return f"(({turn} * {name}_vectors + part) * {name}_block + threadIdx.x) * V"
+
+    def _written(self, access: Access) -> bool:
+        return any(each.write for each in self.program.accesses if each.array == access.array)
+
+    def _address(self, access: Access) -> str:
+        return f"&{renamed(access.node, {self.program.index: 'first'})}"
+
+    def _load(self, access: Access) -> list[str]:
+        kind, load = f"float{self._width}", "plain" if self._written(access) else str(self.setting["load"])
+        value = loaded(load, kind, self._address(access))
+        return [f"*reinterpret_cast<{kind}*>({access.array}_items[part]) = {value};"]
+
+    def _store(self, access: Access) -> list[str]:
+        kind = f"float{self._width}"
+        return [stored(str(self.setting["store"]), kind, self._address(access), f"{access.array}_items[part]")]
+
+    def _periodic(self, access: Access) -> list[str]:
+        """A read at ``i % n``: when n is a multiple of the width the neighbours stay together."""
+        kind = f"float{self._width}"
+        together = [
+            f"*reinterpret_cast<{kind}*>({access.array}_items[part]) = "
+            f"*reinterpret_cast<const {kind}*>({self._address(access)});"
+        ]
+        element = renamed(access.node, {self.program.index: "(first + slot)"})
+        one = [f"{access.array}_items[part][slot] = {element};"]
+        each = ["#pragma unroll", *nest("for (int slot = 0; slot < V; slot++)", one, self._unit)]
+        inside = nest(f"if ({self.program.period(access)} % V == 0)", together, self._unit)
+        return [*inside[:-1], *nest("} else", each, self._unit)]
+
+    def _body(self, swaps: list[tuple[Node, str]]) -> list[str]:
+        lines: list[str] = []
+        for node in self.program.body:
+            mine = [(at, new) for at, new in swaps if node.start_byte <= at.start_byte and at.end_byte <= node.end_byte]
+            first, *rest = substituted(node, mine).split("\n")
+            lines += [first, *(line.removeprefix(self.source.indent_of(node)) for line in rest)]
+        return lines
 
 
 def _vector(program: ElementProgram, access: Access) -> bool:
@@ -107,29 +199,11 @@ def _distinct(found: list[Access]) -> list[Access]:
     return list({each.array: each for each in reversed(found)}.values())[::-1]
 
 
-def _moved(program: ElementProgram, access: Access, load: bool) -> list[str]:
-    address = f"&{renamed(access.node, {program.index: 'first'})}"
-    items = f"{access.array}_items[part]"
-    if load:
-        return [f"*reinterpret_cast<float4*>({items}) = *reinterpret_cast<const float4*>({address});"]
-    return [f"*reinterpret_cast<float4*>({address}) = *reinterpret_cast<const float4*>({items});"]
+ELEMENTS = ElementsFamily()
 
 
-def _periodic(program: ElementProgram, access: Access, unit: str) -> list[str]:
-    """A read at ``i % n``: when n is a multiple of four the four neighbours stay together."""
-    element = renamed(access.node, {program.index: "(first + slot)"})
-    each = [
-        "#pragma unroll",
-        *nest("for (int slot = 0; slot < 4; slot++)", [f"{access.array}_items[part][slot] = {element};"], unit),
-    ]
-    together = nest(f"if ({program.period(access)} % 4 == 0)", _moved(program, access, load=True), unit)
-    return [*together[:-1], *nest("} else", each, unit)]
+class VectoriseElements(Enter):
+    """An elementwise kernel, in vectors."""
 
-
-def _body(source: Source, program: ElementProgram, swaps: list[tuple[Node, str]]) -> list[str]:
-    lines: list[str] = []
-    for node in program.body:
-        mine = [(at, new) for at, new in swaps if node.start_byte <= at.start_byte and at.end_byte <= node.end_byte]
-        first, *rest = substituted(node, mine).split("\n")
-        lines += [first, *(line.removeprefix(source.indent_of(node)) for line in rest)]
-    return lines
+    def __init__(self) -> None:
+        super().__init__(ELEMENTS)

@@ -28,6 +28,9 @@ struct dim3 {
 struct alignas(16) float4 {
     float x, y, z, w;
 };
+struct alignas(8) float2 {
+    float x, y;
+};
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 typedef void* cudaStream_t;
@@ -109,7 +112,7 @@ inline void run_block() {
     }
 }
 inline void launch(dim3 grid, dim3 block, const std::function<void()>& kernel) {
-    if (grid.x == 0 || grid.y == 0) return;  // an error on a device; nothing runs
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;  // an error on a device; nothing runs
     if (block.x * block.y == 0 || block.x * block.y > 1024) {
         std::fprintf(stderr, "emulator: invalid configuration\n");
         std::abort();
@@ -117,9 +120,9 @@ inline void launch(dim3 grid, dim3 block, const std::function<void()>& kernel) {
     work = &kernel;
     gridDim = grid;
     blockDim = block;
-    for (unsigned y = 0; y < grid.y; y++) {
-        for (unsigned x = 0; x < grid.x; x++) {
-            blockIdx = dim3(x, y);
+    for (unsigned number = 0; number < grid.x * grid.y * grid.z; number++) {
+        {
+            blockIdx = dim3(number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y);
             fibres.resize(block.x * block.y);
             for (size_t i = 0; i < fibres.size(); i++) {
                 Fibre& each = fibres[i];

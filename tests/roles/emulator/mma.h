@@ -42,13 +42,18 @@ void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const float* from, u
         for (int c = 0; c < Use::cols; c++) f.x[r * Use::cols + c] = across ? from[r * width + c] : from[c * width + r];
     }
 }
+// A tensor core adds exact products and cuts off, toward zero, what does not fit beside the largest of them.
+inline float truncated(double value) {
+    float nearest = static_cast<float>(value);
+    return std::fabs(nearest) > std::fabs(value) ? std::nextafter(nearest, 0.0f) : nearest;
+}
 template <typename D, typename A, typename B, typename C>
 void mma_sync(D& d, const A& a, const B& b, const C& c) {
     for (int i = 0; i < 16; i++) {
         for (int j = 0; j < 16; j++) {
-            float sum = c.x[i * 16 + j];
-            for (int k = 0; k < 8; k++) sum += a.x[i * 8 + k] * b.x[k * 16 + j];
-            d.x[i * 16 + j] = sum;
+            double sum = c.x[i * 16 + j];
+            for (int k = 0; k < 8; k++) sum += static_cast<double>(a.x[i * 8 + k]) * b.x[k * 16 + j];
+            d.x[i * 16 + j] = truncated(sum);
         }
     }
 }

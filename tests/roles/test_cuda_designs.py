@@ -1,0 +1,154 @@
+"""Designs: written in many ways with the same results, recognised exactly, and changed one option at a time."""
+
+from functools import partial
+
+import pytest
+from cuda_kernels import TOUCHED
+
+from roles.techniques.card import Tier
+from roles.techniques.catalog import all_cards, card_named
+from roles.techniques.cpp.syntax import parse
+from roles.techniques.cuda.annotations import CudaRestrict
+from roles.techniques.cuda.design import Family, Setting, defaults, design_in, written
+from roles.techniques.cuda.families import FAMILIES
+from roles.techniques.cuda.knobs import CudaKnobs
+from roles.techniques.cuda.matmul_tensor import MATMUL_TENSOR
+from roles.techniques.cuda.matmul_tile import MATMUL_TILE, MatmulTile
+from roles.techniques.cuda.move import Move
+from roles.techniques.cuda.row_groups import ROWS
+from roles.techniques.cuda.shuffle import SHUFFLE
+from roles.techniques.cuda.transpose import TRANSPOSE
+from roles.techniques.cuda.vectorise import ELEMENTS
+
+TILE = {"bm": 64, "bn": 64, "bk": 8, "tm": 4, "tn": 4}
+EXAMPLE = {
+    "matmul_tile": "matmul",
+    "matmul_tensor": "matmul",
+    "row_groups": "softmax",
+    "shuffle_tree": "reduction",
+    "vectorise_elements": "elementwise",
+    "transpose_tile": "transpose",
+}
+# What each design must get right, on shapes where its vectors, its split or its small instance is taken and not taken.
+WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
+    (MATMUL_TILE, "matmul", {**TILE, "staging": "async", "stages": 3, "width": 4}, [[36, 40, 44], [33, 35, 37]]),
+    (MATMUL_TILE, "matmul_transposed", {**TILE, "width": 4, "group": 4, "splits": 4}, [[130, 72, 128], [65, 67, 65]]),
+    (MATMUL_TILE, "dense", {**TILE, "small": 66, "across": 4, "splits": 2, "staging": "async"}, [[70, 36, 65]]),
+    (MATMUL_TENSOR, "matmul_transposed", {"bk": 8, "staging": "async", "stages": 4, "width": 4}, [[36, 40, 44]]),
+    (MATMUL_TENSOR, "dense", {"small": 66, "splits": 2, "pad": 8, "bk": 8}, [[33, 20, 65]]),
+    (ROWS, "softmax", {"items": 4, "persist": 1, "width": 2, "load": "__ldg", "store": "__stcs"}, [[150, 6], [3, 517]]),
+    (
+        ROWS,
+        "reduction",
+        {"items": 8, "lanes0": 64, "lanes1": 64, "persist": 2, "load": "__ldcs"},
+        [[300, 40], [2, 1028]],
+    ),
+    (ROWS, "layernorm", {"items": 4, "width": 1, "blocks": 4}, [[3, 517], [2, 1028]]),
+    (ELEMENTS, "elementwise", {"vectors": 2, "width": 2, "persist": 2, "block": 64, "span": "neighbours"}, [[90, 777]]),
+    (ELEMENTS, "scale_shift", {"vectors": 4, "load": "__ldcs", "store": "__stcs", "blocks": 2}, [[5, 133], [3, 1024]]),
+    (TRANSPOSE, "transpose", {"width": 4, "group": 2, "load": "__ldg"}, [[72, 100], [70, 33]]),
+    (TRANSPOSE, "transpose_writes", {"tile": 96, "rows": 16, "width": 2, "store": "__stcs"}, [[98, 100], [33, 100]]),
+]
+
+
+def kernel_of(family: Family, example: str) -> str:
+    return next(iter(family.problems(parse(TOUCHED[example][0], "cuda"))))[0].name
+
+
+def design(family: Family, example: str, setting: Setting) -> str:
+    whole = {**defaults(family), **setting}
+    assert family.sound(whole), whole
+    text = written(family, TOUCHED[example][0], kernel_of(family, example), whole)
+    assert text is not None
+    return text
+
+
+@pytest.mark.parametrize(("family", "example", "setting", "shapes"), WRITTEN)
+def test_a_design_keeps_the_result(family: Family, example: str, setting: Setting, shapes, workbench) -> None:
+    text = design(family, example, setting)
+    assert workbench.cuda_error(text, TOUCHED[example][1], shapes) <= 1.0, text
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)
+def test_a_design_is_recognised_with_its_options_and_no_other_text_is(family: Family) -> None:
+    example = EXAMPLE[family.name]
+    source, text = TOUCHED[example][0], design(family, example, {})
+    found = design_in(text, FAMILIES)
+    assert found is not None
+    assert (found.family, found.original, found.setting) == (family, source, defaults(family))
+    assert design_in(source, FAMILIES) is None
+    at = text.index("}", text.index("__global__"))
+    assert design_in(text[:at] + ";" + text[at:], FAMILIES) is None
+    assert design_in(text.replace("//| ", "//| // ", 1).replace("//| // //", "//| int no; //", 1), FAMILIES) is None
+    annotated = text.replace("__restrict__ ", "")
+    assert (design_in(annotated, FAMILIES) is not None) == family.sound(defaults(family))
+
+
+def test_a_knob_of_a_design_keeps_it_a_design() -> None:
+    text = design(MATMUL_TILE, "matmul", {})
+    knobs = CudaKnobs()
+    site = knobs.applies(text)[0]
+    turned = knobs.apply(text, site, {"matmul_bk": 8})
+    found = design_in(turned, FAMILIES)
+    assert found is not None
+    assert found.setting["bk"] == 8
+    assert site.sound({"matmul_bk": 8})
+    assert not site.sound({"matmul_tm": 8, "matmul_tn": 8, "matmul_bm": 32, "matmul_bn": 32})
+    assert "//| constexpr" not in design(MATMUL_TILE, "matmul", {})
+
+
+@pytest.mark.parametrize("card", [each for each in all_cards() if isinstance(each.transform, partial)], ids=str)
+def test_a_move_changes_its_option_and_refuses_what_no_family_can_write(card) -> None:
+    move = card.transform()
+    assert isinstance(move, Move)
+    assert move.applies("#include <cuda_runtime.h>\n__global__ void k(float* x) { x[0] = 1; }\n") == []
+    for family in move.families:
+        text = design(family, EXAMPLE[family.name], {})
+        sites = move.applies(text)
+        assert len(sites) == 1
+        changed = move.apply(text, sites[0], {})
+        before, after = design_in(text, FAMILIES), design_in(changed, FAMILIES)
+        assert before is not None
+        assert after is not None
+        assert any(before.setting[name] != after.setting[name] for name in move.names if name in family.options)
+        assert sum(before.setting[name] != after.setting[name] for name in family.options) <= 2
+        assert move.applies(TOUCHED[EXAMPLE[family.name]][0])
+
+
+def test_another_family_starts_from_the_original() -> None:
+    tiled = design(MATMUL_TILE, "matmul", {})
+    card = card_named("matmul_tensor")
+    assert card is not None
+    assert card.transform is not None
+    tensor = card.transform()
+    text = tensor.apply(tiled, tensor.applies(tiled)[0], {})
+    assert text == design(MATMUL_TENSOR, "matmul", {})
+    assert MatmulTile().applies(tiled) == []
+    rows = card_named("row_groups")
+    assert rows is not None
+    assert rows.transform is not None
+    assert rows.transform().applies(design(SHUFFLE, "reduction", {}))
+
+
+def test_edits_of_the_original_go_into_the_design() -> None:
+    source = TOUCHED["matmul"][0]
+    transform = CudaRestrict()
+    text = transform.apply(source, transform.applies(source)[0], {})
+    tiled = MatmulTile().apply(text, MatmulTile().applies(text)[0], {})
+    found = design_in(tiled, FAMILIES)
+    assert found is not None
+    assert found.original == text
+
+
+def test_unsound_settings() -> None:
+    for wrong in ({"stages": 3}, {"bm": 128, "bn": 128, "tm": 4, "tn": 4}, {"across": 16, "bn": 32}):
+        assert not MATMUL_TILE.sound({**defaults(MATMUL_TILE), **wrong})
+    for wrong in ({"wm": 64, "wn": 64}, {"bm": 32, "wm": 64}, {"bm": 128, "bn": 128, "bk": 32}):
+        assert not MATMUL_TENSOR.sound({**defaults(MATMUL_TENSOR), **wrong})
+    assert not ROWS.sound({**defaults(ROWS), "lanes0": 128, "lanes1": 64})
+    assert all(family.sound(defaults(family)) for family in FAMILIES)
+
+
+def test_both_roles_find_designs() -> None:
+    tiers = {each.tier for each in all_cards() if isinstance(each.transform, partial)}
+    assert {Tier.DATA_MOVEMENT, Tier.KNOBS} <= tiers
