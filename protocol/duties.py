@@ -36,7 +36,7 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
         return _baseline(state, now)
     if not ending(state, now) and _awaits_baselines(state, now):
         return Rest(seconds=REST_SECONDS, why="waiting for the other agents' baselines")
-    return _landing(state, name) or _owed(state, agent, now) or _last_words(state, now) or _experiment(state, name)
+    return _landing(state, name, now) or _owed(state, agent, now) or _last_words(state, now) or _experiment(state, name)
 
 
 def ending(state: CampaignState, now: float) -> str:
@@ -119,7 +119,7 @@ def _exhausted(state: CampaignState, name: str) -> bool:
     return not agent.owes_search and agent.exhausted_on != "" and directions.has_nothing_left(state, name)
 
 
-def _landing(state: CampaignState, name: str) -> Duty | None:
+def _landing(state: CampaignState, name: str, now: float) -> Duty | None:
     """The landing at the head of the queue: resolve its conflict, or verify it on another device than its author's when
     there is a live one."""
     landing = next(iter(state.landings.values()), None)
@@ -129,8 +129,10 @@ def _landing(state: CampaignState, name: str) -> Duty | None:
         return _resolve(state, landing) if landing.conflict and landing.resolution is None else None
     if landing.measured:
         return None
+    if state.policy.allow_mixed and not _may_verify(state, name, landing, now):
+        return None
     authors = state.device_of(state.agents[landing.agent])
-    elsewhere = any(_working(a) and state.device_of(a) != authors for a in state.agents.values())
+    elsewhere = any(_working(a) and state.device_of(a) != authors for a in _alike(state, landing.agent))
     if elsewhere and state.device_of(state.agents[name]) == authors:
         return None
     return VerifyLanding(
@@ -140,6 +142,20 @@ def _landing(state: CampaignState, name: str) -> Duty | None:
         main=landing.main,
         against=landing.merged.candidate if landing.merged else "",
     )
+
+
+def _alike(state: CampaignState, name: str) -> list[AgentState]:
+    """Agents on devices of the same SKU as this one's; everybody unless SKUs may differ."""
+    if not state.policy.allow_mixed:
+        return list(state.agents.values())
+    sku = state.sku_of(state.agents[name])
+    return [agent for agent in state.agents.values() if state.sku_of(agent) == sku]
+
+
+def _may_verify(state: CampaignState, name: str, landing: LandingState, now: float) -> bool:
+    """On the author's SKU alone, while somebody is left there: a gain on another kind of device is another gain."""
+    alike = _alike(state, landing.agent)
+    return state.agents[name] in alike or all(_gone(state, agent, now) for agent in alike)
 
 
 def _resolve(state: CampaignState, landing: LandingState) -> ResolveMerge:

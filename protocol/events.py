@@ -29,6 +29,7 @@ from protocol.messages import (
     Verdict,
 )
 from protocol.policy import Policy
+from protocol.problem import Problem
 
 SCHEMA = 1
 
@@ -68,6 +69,8 @@ class CampaignStarted(Body):
     members: tuple[Member, ...]
     seed: int
     hardware: Hardware | None = None
+    problem: Problem | None = Field(default=None, description="the operator block")
+    known_broken: dict[str, str] = Field(default_factory=dict, description="workload -> why it is in no verdict")
     advice: tuple[Advice, ...] = Field(default=(), description="what earlier campaigns taught, as it was at the start")
     submit: bool = Field(default=False, description="whether the result is submitted when the campaign ends")
     advice_note: str = Field(default="", description="where the advice comes from, or why there is none")
@@ -297,6 +300,7 @@ class MainMeasured(Body):
     estimate: Estimate | None
     workloads: dict[str, Estimate] = Field(default_factory=dict)
     product: float = Field(description="sum of the landed log gains")
+    compared: bool = Field(default=True, description="false when steps were measured on another SKU than this")
     agrees: bool
     measurement: Measurement
 

@@ -62,7 +62,7 @@ class Hardware(Message):
             ("driver", self.driver),
             ("toolkit", self.toolkit),
             ("compiler", self.compiler),
-            ("measured peaks", ", ".join(_rate(name, value) for name, value in self.peaks.items())),
+            ("measured roofs", ", ".join(_rate(name, value) for name, value in self.peaks.items())),
             ("said by", self.source),
         )
         return [(name, text) for name, text in told if text]

@@ -120,6 +120,11 @@ class Policy(BaseModel):
     )
     recheck_every: int = Field(default=25, ge=1, description="experiments after which the incumbent is measured again")
 
+    # Devices.
+    allow_mixed: bool = Field(
+        default=False, description="whether agents may have devices of different SKUs; they are never compared"
+    )
+
     # Submission.
     submission_runs: int = Field(default=5, ge=1, description="full evaluations of the final commit that are averaged")
 

@@ -253,6 +253,11 @@ class CampaignState:
         """The device that an agent works on: the one it joined with, else the one it was meant to get."""
         return agent.device.id if agent.device else agent.member.device
 
+    def sku_of(self, agent: AgentState) -> str:
+        """The kind of device that an agent works on: times of different kinds are never compared."""
+        told = agent.device
+        return f"{told.name} {told.details.get('memory bytes', '')}".strip() if told else agent.member.device
+
     def partners(self, experiment: ExperimentState) -> tuple[ExperimentState, ...]:
         """What main holds and the experiment's own tree does not, in the order of their numbers."""
         ours, theirs = self.lineage.apart(self.main, experiment.commit)
@@ -269,6 +274,8 @@ class CampaignState:
         if not waiting:
             return start
         own = self.experiments[waiting[-1]].commit
+        if self.policy.allow_mixed:
+            return own  # its level and the other's may come from different kinds of devices
         return own if self.levels.get(own, 0.0) >= self.levels.get(start, 0.0) else start
 
     def _start_of(self, agent: str) -> str:

@@ -114,7 +114,7 @@ def compare_commits(a: str, b: str, task: Path, run: Path | None) -> Comparison:
 
 
 def _decided(spec: TaskSpec, measured: Measurement, noise: Noise, device: str) -> Comparison:
-    weights = {w.name: w.weight for w in spec.workloads if not w.known_broken}
+    weights = {w.name: w.weight for w in spec.must_pass}
     decision = None
     if measured.outcome is Outcome.MEASURED:
         decision = decide(measured.restarts, weights, noise, spec.policy)

@@ -13,8 +13,10 @@ import typer
 from rich.console import Console
 
 from protocol.messages import Estimate
+from protocol.policy import Policy
 from protocol.state import CampaignState
 from protocol.steering import Request
+from team.errors import UserError
 from team.guardian import orphaned
 from team.launch import Scope, conduct, prepare, state_of
 from team.memory import remember
@@ -30,10 +32,9 @@ def show_scope(scope: Scope) -> None:
     """What is going to happen, in the words that the user can check."""
     spec, policy = scope.spec, scope.policy
     out.print(f"[bold]{spec.name}[/bold]: make {', '.join(spec.editable_files)} faster, on {spec.device}")
-    out.print(f"  workloads   {', '.join(w.name for w in spec.workloads if not w.known_broken)}")
-    broken = [w.name for w in spec.workloads if w.known_broken]
-    if broken:
-        out.print(f"  known broken {', '.join(broken)} (not timed)")
+    out.print(f"  must pass   {', '.join(w.name for w in spec.must_pass)}")
+    for name, reason in spec.broken.items():
+        out.print(f"  known broken {name}: {reason} (in no verdict)")
     out.print(f"  metric      weighted geometric mean of speedup; keep at >= {policy.threshold:.1%}, never lower")
     limits = [
         f"{policy.max_experiments} experiments" if policy.max_experiments else "",
@@ -41,6 +42,11 @@ def show_scope(scope: Scope) -> None:
         f"${policy.max_dollars:.2f}" if policy.max_dollars else "",
     ]
     out.print(f"  budget      {', '.join(limit for limit in limits if limit) or 'none: until you stop it'}")
+    out.print(f"  stops       when that is spent, at your word, or when nobody has an idea{_target(policy)}")
+    out.print(f"  tooling     {', '.join(_tooling(scope))}")
+    out.print(f"  git target  branch autodev/{scope.run.name} of the repository around {scope.task_folder}, by submit")
+    for name, text in (*scope.problem.rows(), *scope.hardware.rows()):
+        out.print(f"  {name:<16} {text}", markup=False)
     out.print(f"  memory      {scope.advice_note}")
     for advice in scope.advice:
         out.print(
@@ -51,10 +57,26 @@ def show_scope(scope: Scope) -> None:
     out.print(f"  campaign    {scope.run.name}")
 
 
+def _target(policy: Policy) -> str:
+    return f", or past {policy.target_speedup:g}x when the last tries brought nothing" if policy.target_speedup else ""
+
+
+def _tooling(scope: Scope) -> list[str]:
+    """What the campaign may use: the judge's compiler with its flags, profiles, and the minds."""
+    flags = scope.spec.build.flags
+    compiler = scope.hardware.toolkit if scope.spec.device == "cuda" else scope.hardware.compiler
+    libraries = "vendors' libraries" if scope.spec.screen.libraries else "no vendors' libraries"
+    minds = sorted({member.mind for member in scope.members})
+    told = [compiler or "the compiler", " ".join(flags) if flags else "the judge's flags", libraries]
+    return [*told, f"profiles, minds: {' '.join(minds)}"]
+
+
 def start(scope: Scope, yes: bool, address: str | None) -> int:
     """Confirm, prepare, run to the end, sum up. The exit status."""
     show_scope(scope)
-    if not yes and sys.stdin.isatty() and not typer.confirm("Start?", default=True):
+    if not yes and not sys.stdin.isatty():
+        raise UserError("Nobody can confirm this scope: standard input is no terminal.", "Start at once with --yes.")
+    if not yes and not typer.confirm("Start?", default=True):
         return 1
     prepare(scope)
     return go(scope.run, address, resume=False)

@@ -226,14 +226,25 @@ class Coordination:
         product = combine(self.state.steps_to(body.commit))
         if decision is None:
             return body.model_copy(update={"product": product.gain, "agrees": False})
+        compared = self._is_of_one_sku(body)
         return body.model_copy(
             update={
                 "estimate": decision.overall,
                 "workloads": decision.workloads,
                 "product": product.gain,
-                "agrees": agrees(product, decision.overall),
+                "compared": compared,
+                "agrees": not compared or agrees(product, decision.overall),
             }
         )
+
+    def _is_of_one_sku(self, body: ev.MainMeasured) -> bool:
+        """Whether all steps of main were measured on the SKU that main is measured on now."""
+        if not self.state.policy.allow_mixed:
+            return True
+        authors = {self.state.experiments[landed.experiment].agent for landed in self.state.landed}
+        here = [agent for agent in self.state.agents.values() if self.state.device_of(agent) == body.device]
+        skus = {self.state.sku_of(agent) for agent in (*here, *(self.state.agents[name] for name in authors))}
+        return len(skus) <= 1
 
     def _is_open(self, agent: str, duty_id: str) -> bool:
         current = self.state.agents[agent].open

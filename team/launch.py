@@ -22,6 +22,7 @@ from protocol.hardware import Hardware
 from protocol.ledger import Ledger
 from protocol.messages import Advice
 from protocol.policy import Policy
+from protocol.problem import Problem
 from protocol.snapshot import restore
 from protocol.state import CampaignState
 from roles.techniques.catalog import pool
@@ -60,6 +61,7 @@ class Scope:
     members: tuple[Member, ...]
     seed: int
     hardware: Hardware
+    problem: Problem
     advice: tuple[Advice, ...]
     advice_note: str
     submit: bool = False
@@ -85,7 +87,7 @@ def _needed(spec: TaskSpec) -> tuple[str, ...]:
 
 def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
     spec = scope.spec
-    total = sum(w.weight for w in spec.workloads if not w.known_broken)
+    total = sum(w.weight for w in spec.must_pass)
     return CampaignStarted(
         campaign=scope.run.name,
         task=spec.name,
@@ -95,13 +97,15 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         task_path=hub.task,
         repository=str(hub.origin),
         commit=hub.main,
-        workloads={w.name: w.dims for w in spec.workloads if not w.known_broken},
-        weights={w.name: w.weight / total for w in spec.workloads if not w.known_broken},
+        workloads={w.name: w.dims for w in spec.must_pass},
+        weights={w.name: w.weight / total for w in spec.must_pass},
         editable=spec.editable_files,
         policy=scope.policy,
         members=scope.members,
         seed=scope.seed,
         hardware=scope.hardware,
+        problem=scope.problem,
+        known_broken=spec.broken,
         advice=scope.advice,
         advice_note=scope.advice_note,
         submit=scope.submit,

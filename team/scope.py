@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from protocol.memory import place_of
 from protocol.messages import Outcome
+from protocol.problem import Problem
 from roles.minds.registry import UnknownMind, check_mind
 from team.campaign import MemberSpec, members, merged_policy, read_campaign, read_team
 from team.devices import discover, has_gpu, how_many
@@ -13,7 +14,7 @@ from team.devices.device import Device
 from team.devices.hardware import hardware_of
 from team.errors import UserError
 from team.judge.client import Judge
-from team.judge.request import Check
+from team.judge.request import Check, Describe
 from team.launch import Scope, language_of
 from team.memory import advice_for
 from team.runs import new_run
@@ -40,14 +41,14 @@ def scope_of(
     wanted = read_team(agents, file, min(2, there) if spec.device == "cpu" else there)
     overrides: dict[str, object] = {"max_experiments": experiments, "max_minutes": minutes}
     policy = merged_policy(spec.policy, file, overrides)
-    devices = discover(spec.device, len(wanted))
+    devices = discover(spec.device, len(wanted), policy.allow_mixed)
     for member in wanted:
         _refuse_unknown_mind(member)
     inspect(task, ("task.toml", spec.source, spec.reference, *spec.editable_files))
-    _refuse_unfit(task, devices[0])
+    problem = _fit(task, devices[0])
     team = members(wanted, list(devices))
     block = hardware_of(devices[0].info(), hardware)
-    workloads = {w.name: w.dims for w in spec.workloads if not w.known_broken}
+    workloads = {w.name: w.dims for w in spec.must_pass}
     place = place_of(spec.operator or spec.name, language_of(spec), block.arch, workloads)
     advice, note = advice_for(place, policy)
     return Scope(
@@ -58,6 +59,7 @@ def scope_of(
         members=team,
         seed=seed,
         hardware=block,
+        problem=problem,
         advice=advice,
         advice_note=note,
     )
@@ -79,16 +81,18 @@ def _refuse_unknown_mind(member: MemberSpec) -> None:
         raise UserError(str(unknown), "Name one of them after the role, e.g. --agents explorer:catalog") from None
 
 
-def _refuse_unfit(task: Path, device: Device) -> None:
-    """Build and check the kernel once, before anything is made or started."""
+def _fit(task: Path, device: Device) -> Problem:
+    """Build and check the kernel once, before anything is made or started; what it computes, as the judge sees it."""
     with tempfile.TemporaryDirectory(prefix="kernelteam-check-") as scratch, Judge(device, Path(scratch)) as judge:
         found = judge.check(Check(task=str(task.resolve()), tree=str(task.resolve())))
+        problem = judge.describe(Describe(task=str(task.resolve())))
     if found.outcome is not Outcome.MEASURED:
         where = f" on workload '{found.workload}'" if found.workload else ""
         raise UserError(
             f"The kernel as it stands does not pass ({found.outcome.value}){where}: {found.detail}",
-            "Mend it, or list the workload as known_broken in task.toml.",
+            "Mend it, or list the workload as known_broken in task.toml with the reason.",
         )
+    return problem
 
 
 def dims_of(texts: list[str]) -> dict[str, int]:

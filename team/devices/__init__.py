@@ -8,9 +8,9 @@ from team.devices.device import Device
 from team.errors import UserError
 
 
-def discover(kind: str, count: int) -> Sequence[Device]:
+def discover(kind: str, count: int, allow_mixed: bool = False) -> Sequence[Device]:
     """``count`` devices of a kind (cpu or cuda) on this machine, disjoint; a sentence when there are fewer."""
-    return cpu_devices(count) if kind == "cpu" else cuda_devices(count)
+    return cpu_devices(count) if kind == "cpu" else cuda_devices(count, allow_mixed)
 
 
 def how_many(kind: str) -> int:

@@ -4,6 +4,7 @@ When the set has more than one core, the first is the judge's and the rest are t
 checking never compete with what is timed; a set of one core is shared, and the judge sleeps while a runner runs.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -11,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protocol.messages import DeviceInfo
+from team.devices.peaks import known_peaks
 from team.errors import UserError
 
 _CPU = Path("/sys/devices/system/cpu")
+_ISA = re.compile(r"^(sse4_2|avx\w*|fma|f16c|amx\w*|asimd\w*|sve\w*|bf16|i8mm)$")
+_SHARED = ("memory_bytes_per_s",)  # of the machine, not of a core
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,18 @@ class CpuDevice:
         governor = _line(_CPU / f"cpu{self.cores[0]}/cpufreq/scaling_governor")
         if governor:
             details["governor"] = governor
-        return DeviceInfo(kind="cpu", id=self.id, name=_model_name(), details=details)
+        return DeviceInfo(kind="cpu", id=self.id, name=_model_name(), details=details, peaks=self._peaks())
+
+    @property
+    def machine(self) -> str:
+        """What the roofs of one core are kept under: this machine and its kind of CPU."""
+        said = f"{_model_name()} {' '.join(instruction_sets())} {_line(Path('/etc/machine-id'))}"
+        return f"cpu-{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+    def _peaks(self) -> dict[str, float]:
+        """The roofs of all cores that a kernel may use: those of one core, times their number."""
+        cores = len(self.kernel_cores)
+        return {name: rate * (1 if name in _SHARED else cores) for name, rate in known_peaks(self.machine).items()}
 
     def confine(self) -> None:
         """Keep the calling process and what it starts on this set of cores."""
@@ -80,6 +95,13 @@ def cpu_devices(count: int) -> tuple[CpuDevice, ...]:
 def usable_cores() -> set[int]:
     """Cores that this process may use."""
     return set(os.sched_getaffinity(0))
+
+
+def instruction_sets() -> tuple[str, ...]:
+    """Vector and matrix instruction sets that the kernel of this machine reports."""
+    lines = (line.partition(":") for line in _line(Path("/proc/cpuinfo")).splitlines())
+    words = next((value.split() for key, _, value in lines if key.strip() in ("flags", "Features")), [])
+    return tuple(sorted(word for word in words if _ISA.match(word)))
 
 
 def _listed(cores: Iterable[int]) -> str:

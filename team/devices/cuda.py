@@ -85,14 +85,15 @@ def cuda_device(uuid: str) -> CudaDevice:
     return CudaDevice(uuid)
 
 
-def cuda_devices(count: int) -> tuple[CudaDevice, ...]:
-    """``count`` idle GPUs of one kind; a ``UserError`` names the first thing that is wrong."""
+def cuda_devices(count: int, allow_mixed: bool = False) -> tuple[CudaDevice, ...]:
+    """``count`` idle GPUs, of one kind unless ``allow_mixed``; a ``UserError`` names the first thing that is wrong."""
     seen = nvml.visible_uuids()
     if not 1 <= count <= len(seen):
         raise UserError(f"{count} GPUs are wanted, {len(seen)} are visible here.", f"Ask for 1 to {len(seen)}.")
     chosen = seen[:count]
     _refuse_busy(chosen)
-    _refuse_mixed(chosen)
+    if not allow_mixed:
+        _refuse_mixed(chosen)
     return tuple(CudaDevice(uuid) for uuid in chosen)
 
 
@@ -129,5 +130,6 @@ def _refuse_mixed(uuids: Sequence[str]) -> None:
     if len(kinds) > 1:
         raise UserError(
             f"The GPUs are not of one kind: {', '.join(sorted(name for name, _ in kinds))}.",
-            "Choose like ones with CUDA_VISIBLE_DEVICES; times of different GPUs are never compared.",
+            "Choose like ones with CUDA_VISIBLE_DEVICES, or set allow_mixed = true under [policy]: then times of "
+            "different GPUs are never compared.",
         )

@@ -12,10 +12,9 @@ from pydantic import ValidationError
 
 from protocol.hardware import Hardware, async_copy_of, cpu_arch, tensor_cores_of
 from protocol.messages import DeviceInfo
+from team.devices.cpu import instruction_sets
 from team.errors import UserError
 from team.probes.finding import CUDA, first_line, program
-
-_ISA = re.compile(r"^(sse4_2|avx\w*|fma|f16c|amx\w*|asimd\w*|sve\w*)$")
 
 
 def hardware_of(device: DeviceInfo, file: Path | None) -> Hardware:
@@ -66,13 +65,14 @@ def _cuda(device: DeviceInfo) -> Hardware:
 
 
 def _cpu(device: DeviceInfo) -> Hardware:
-    isa = _flags()
+    isa = instruction_sets()
     caches = {name: size for name, size in device.details.items() if re.fullmatch(r"L\d[di]?", name)}
     return Hardware(
         kind="cpu",
         name=device.name,
         arch=cpu_arch(os.uname().machine, isa),
         memory_bytes=psutil.virtual_memory().total,
+        memory_bytes_per_s=device.peaks.get("memory_bytes_per_s", 0.0),
         peaks=device.peaks,
         cores=device.details.get("cores", ""),
         isa=isa,
@@ -96,14 +96,3 @@ def _bandwidth(told: Mapping[str, str]) -> float:
 def _whole(told: Mapping[str, str], name: str) -> int:
     text = told.get(name, "")
     return int(text) if text.isdigit() else 0
-
-
-def _flags() -> tuple[str, ...]:
-    """Vector and matrix instruction sets that the kernel of this machine reports."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return ()
-    lines = (line.partition(":") for line in text.splitlines())
-    words = next((value.split() for key, _, value in lines if key.strip() in ("flags", "Features")), [])
-    return tuple(sorted(word for word in words if _ISA.match(word)))

@@ -13,10 +13,11 @@ from typing import Any
 from protocol import wire
 from protocol.messages import Measurement, Message, Noise
 from protocol.policy import Policy
+from protocol.problem import Problem
 from team.devices.device import Device
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
-from team.judge.request import Calibrate, Check, Compare, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Screen
 
 _LOG_TAIL = 4000  # characters of the judge's log that an error carries
 _HUNG_S = 3600.0  # seconds after which a judge, whose every step has a deadline, is taken for hung
@@ -108,6 +109,10 @@ class Judge:
     def check(self, request: Check) -> Measurement:
         """Build and check one tree, timing nothing."""
         return Measurement.model_validate(self._ask(request))
+
+    def describe(self, request: Describe) -> Problem:
+        """The operator block of a task."""
+        return Problem.model_validate(self._ask(request))
 
     def _ask(self, request: Message) -> Any:
         process = self._process

@@ -169,8 +169,9 @@ def _overslept(ours: list[_Reading], theirs: list[_Reading], scatter: float, pol
 def below_floor(model: dict[str, float], peaks: dict[str, float], dtype: str, margin: float, ns: float) -> str:
     """One clause when a launch of ``ns`` is faster than the measured roofs allow; silent without measured peaks."""
     seconds = 0.0
-    if "bytes_min" in model and "copy_bytes_per_s" in peaks:
-        seconds = model["bytes_min"] / peaks["copy_bytes_per_s"]
+    moved = peaks.get("copy_bytes_per_s") or peaks.get("cache_bytes_per_s")  # of a CPU: see ``judge.cpu_roofs``
+    if "bytes_min" in model and moved:
+        seconds = model["bytes_min"] / moved
     roof = peaks.get(f"{dtype}_flops_per_s")
     if "flops" in model and roof:
         seconds = max(seconds, model["flops"] / roof)

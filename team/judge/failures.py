@@ -33,7 +33,7 @@ class BaselineBroken(UserError):
         """The user's sentence about a base that failed."""
         remedy = "Repair the base kernel"
         if failed.workload:
-            remedy += ", or mark the workload known_broken in task.toml"
+            remedy += ", or list the workload as known_broken in task.toml with the reason"
         return cls(f"The baseline is broken ({failed.outcome.value}). {failed.sentence}", remedy + ".")
 
 

@@ -12,6 +12,7 @@ from team.judge import pairs
 from team.judge.bench import Bench
 from team.judge.build import Artifact
 from team.judge.check import Record
+from team.judge.cpu_roofs import ensure_roofs
 from team.judge.cuda import contest as cuda
 from team.judge.cuda.bench import CudaBench
 from team.judge.cuda.card import Card
@@ -71,9 +72,10 @@ class Ground(Protocol):
 
 
 class CpuGround:
-    """Kernels on CPU cores."""
+    """Kernels on CPU cores. The first judge on a machine measures its roofs."""
 
     def __init__(self, device: CpuDevice, shop: KernelShop, folder: Path) -> None:
+        ensure_roofs(device)
         self.bench: Bench = InterpretingBench(device, shop.host, folder)
 
     def inputs(self, task: Task) -> InputSource:

@@ -12,6 +12,7 @@ from typing import Any
 
 from protocol.messages import Decision, Measurement, Noise, Outcome
 from protocol.policy import Policy
+from protocol.problem import Problem
 from protocol.sequential import calibrate, decide
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
@@ -22,8 +23,9 @@ from team.judge.evidence import Evidence
 from team.judge.failures import BaselineBroken, Failed
 from team.judge.ground import TimingLoop, ground_of
 from team.judge.kernels import Kernel, KernelShop
-from team.judge.request import Calibrate, Check, Compare, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Screen
 from team.judge.triton.bench import refuse_timing
+from team.tasks.describe import describe
 from team.tasks.task import Task
 
 PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
@@ -127,6 +129,10 @@ class Judge:
         task = self._shop.task(Path(folder))
         refuse_timing(task, self._device.id)
         return task
+
+    def describe(self, request: Describe) -> Problem:
+        """The operator block of a task."""
+        return describe(self._shop.task(Path(request.task)))
 
     def _screened(self, task: Task, base_tree: Path, tree: Path) -> Measurement:
         evidence = Evidence(self._device.info())

@@ -42,4 +42,11 @@ class Check(Message):
     tree: str
 
 
-Request = Compare | Screen | Calibrate | Check
+class Describe(Message):
+    """Say what the task computes: its operator block."""
+
+    kind: Literal["describe"] = "describe"
+    task: str
+
+
+Request = Compare | Screen | Calibrate | Check | Describe

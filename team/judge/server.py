@@ -2,7 +2,7 @@
 
 usage: python -m team.judge.server DEVICE SCRATCH [POLICY]     the campaign's law as JSON; default: the task's own
 
-    ->  {kind: compare | screen | calibrate | check, ...}     see ``team.judge.request``
+    ->  {kind: compare | screen | calibrate | check | describe, ...}     see ``team.judge.request``
     <-  {kind: ready, device}                                 once, when torch is loaded
     <-  {kind: answer, body}                                  a Measurement, a list of them, or a calibration's three
     <-  {kind: error, error: user | baseline, what, remedy}   something the user or the campaign must act on
@@ -25,7 +25,7 @@ from team.devices.lock import exclusive
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.judge import Judge
-from team.judge.request import Calibrate, Check, Compare, Request, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Request, Screen
 from team.judge.runner.process import refuse_orphanhood
 
 LOCK_WAIT_S = 30.0  # seconds to wait for the judge of somebody who is just leaving
@@ -70,6 +70,8 @@ class Server:
                 return [noise.model_dump(mode="json"), measurement.model_dump(mode="json"), findings]
             case Check():
                 return self._judge.check(request).model_dump(mode="json")
+            case Describe():
+                return self._judge.describe(request).model_dump(mode="json")
 
 
 def main() -> None:

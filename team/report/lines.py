@@ -201,6 +201,8 @@ def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefu
 
 def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> list[Segment]:
     word = "agrees" if body.agrees else "DISAGREES"
+    if not body.compared:
+        word = "was measured on other SKUs and is not compared"
     product = f"product of landings {w.speedup(w.ratio(body.product))} {word}"
     against = f"against {w.short_commit(body.base)} on {w.short_device(body.device)}"
     return _note("main", "bold", f"{w.short_commit(body.commit)} {w.interval(body.estimate)} {against}; {product}")

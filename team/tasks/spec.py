@@ -24,9 +24,13 @@ class Workload(_Strict):
     dims: dict[str, int] = Field(description="every integer parameter of the kernel by name")
     scalars: dict[str, float] = Field(default_factory=dict, description="every floating-point scalar parameter by name")
     weight: float = Field(default=1.0, gt=0.0, description="share in the weighted geometric mean")
-    known_broken: bool = Field(
-        default=False, description="the baseline fails here and everybody knows; listed, never timed"
-    )
+
+
+class KnownBroken(_Strict):
+    """A workload on which the baseline fails and everybody knows: it takes no part in any verdict, and is shown."""
+
+    workload: str = Field(description="its name among the workloads")
+    reason: str = Field(min_length=1, description="what is wrong, in one sentence")
 
 
 class Argument(_Strict):
@@ -108,6 +112,9 @@ class TaskSpec(_Strict):
         default_factory=dict, description="per output name; 'default' holds for the rest"
     )
     workloads: tuple[Workload, ...] = Field(min_length=1)
+    known_broken: tuple[KnownBroken, ...] = Field(
+        default=(), description="workloads on which the baseline fails, each with the reason; never checked or timed"
+    )
     interpreted: tuple[Workload, ...] = Field(
         default=(), description="small shapes for Triton's interpreter, which stands in where there is no GPU"
     )
@@ -126,6 +133,9 @@ class TaskSpec(_Strict):
         for name in (*self.shapes.fixed, *self.shapes.multiples):
             if name not in dims:
                 raise ValueError(f"shapes names '{name}', which is no dim of a workload")
+        for entry in self.known_broken:
+            if entry.workload not in [workload.name for workload in self.workloads]:
+                raise ValueError(f"known_broken names '{entry.workload}', which is no workload")
         for path in (self.source, self.reference, *self.editable):
             if Path(path).is_absolute() or ".." in Path(path).parts:
                 raise ValueError(f"path '{path}' leaves the task folder")
@@ -137,6 +147,16 @@ class TaskSpec(_Strict):
     def editable_files(self) -> tuple[str, ...]:
         """The files that an experiment may change."""
         return self.editable or (self.source,)
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Known-broken workloads with their reasons."""
+        return {entry.workload: entry.reason for entry in self.known_broken}
+
+    @property
+    def must_pass(self) -> tuple[Workload, ...]:
+        """The workloads that count: right on all of them, or not kept."""
+        return tuple(workload for workload in self.workloads if workload.name not in self.broken)
 
     def tolerance_of(self, output: str) -> Tolerance:
         """The tolerance of one output."""
