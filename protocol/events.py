@@ -365,6 +365,24 @@ class TeamPhaseEnded(Body):
     branches: dict[str, str] = Field(description="agent -> where its branch stands, to be tagged")
 
 
+class NotesWritten(Body):
+    """The notes and tags of the hub are up to date with so many verdicts, landings and rounds."""
+
+    kind: Literal["notes_written"] = "notes_written"
+    commit: str
+    verdicts: int
+    landed: int
+    rounds: int
+    finished: bool
+
+
+class NotesFailed(Body):
+    """The notes could not be written; they are tried again."""
+
+    kind: Literal["notes_failed"] = "notes_failed"
+    why: str
+
+
 class StopRequested(Body):
     """Drain: no new experiment, finish what runs, land what is verified."""
 
@@ -492,6 +510,8 @@ AnyBody = Annotated[
     | DirectionProposed
     | RoundEnded
     | TeamPhaseEnded
+    | NotesWritten
+    | NotesFailed
     | StopRequested
     | Paused
     | PauseEnded

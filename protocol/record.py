@@ -198,6 +198,8 @@ class CampaignState:
     round_began: float = 0.0
     round_idle: float = 0.0
     team_over: str = ""
+    noted: ev.NotesWritten | None = None
+    notes_failed: str = ""
     findings: list[Finding] = field(default_factory=list[Finding])
     found_in: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     tampered: list[int] = field(default_factory=list[int])

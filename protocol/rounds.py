@@ -177,3 +177,11 @@ def end_team_phase(state: CampaignState, why: str) -> Entries:
 
 def _last(direction: DirectionState) -> Standing:
     return Standing.WON if direction.keeps else Standing.CLOSED
+
+
+def tags(state: CampaignState) -> dict[str, str]:
+    """Tags of the campaign so far: main at the beginning of each round, and, once the team phase or the campaign is
+    over, every agent's branch, so that it can be revived."""
+    named = {f"team-baseline-r{number}": commit for number, commit in enumerate(state.round_mains, 1)}
+    tips = {name: agent.tip for name, agent in state.agents.items() if agent.tip} if state.finished else {}
+    return named | {f"team-end-{name}-{tip[:10]}": tip for name, tip in (state.branches | tips).items()}

@@ -304,6 +304,14 @@ def _team_phase_ended(state: CampaignState, event: ev.Event, body: ev.TeamPhaseE
         agent.direction = agent.kept_base = ""
 
 
+def _notes_written(state: CampaignState, event: ev.Event, body: ev.NotesWritten) -> None:
+    state.noted, state.notes_failed = body, ""
+
+
+def _notes_failed(state: CampaignState, event: ev.Event, body: ev.NotesFailed) -> None:
+    state.notes_failed = body.why
+
+
 def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequested) -> None:
     state.stop = state.stop or body.why
 
@@ -392,6 +400,8 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.DirectionProposed: _direction_proposed,
     ev.RoundEnded: _round_ended,
     ev.TeamPhaseEnded: _team_phase_ended,
+    ev.NotesWritten: _notes_written,
+    ev.NotesFailed: _notes_failed,
     ev.StopRequested: _stop_requested,
     ev.Paused: _paused,
     ev.PauseEnded: _pause_ended,

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from protocol.briefing import briefing_of
-from protocol.events import LandingRefused, Mended, body_from
+from protocol.events import LandingRefused, Mended, NotesFailed, body_from
 from protocol.journal import Journal
 from protocol.landings import pending
 from protocol.ledger import Ledger, LedgerError
 from protocol.messages import DeviceInfo, Plan
 from protocol.steering import outlives
+from team import scribe
 from team.commits import Commits
 from team.coordination import Coordination
 from team.landing import LandingDesk
@@ -34,6 +35,8 @@ ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": -1, "num_cpus": 0, "max
 _TICK_SECONDS = 0.2
 _LOCK_SECONDS = 60.0
 _LANDING_TRIES = 5
+_NOTES_REST = 25
+"""Ticks between a failure to write notes and the next try."""
 
 
 class Coordinator:
@@ -53,6 +56,8 @@ class Coordinator:
         self._desk = LandingDesk(hub, self._coordination.state.started.editable)
         self._loop_task: asyncio.Task[None] | None = None
         self._stumbles = 0
+        self._writing = False
+        self._notes_rest = 0
         self._being_taken: set[Path] = set()
 
     async def _durable(self) -> None:
@@ -154,8 +159,35 @@ class Coordinator:
             if not await self._land():
                 await asyncio.sleep(_TICK_SECONDS)
             self._coordination.advance()
+            await self._write_notes()
             self._coordination.remember()
             await self._durable()
+
+    async def write_up(self) -> None:
+        """The last notes, before the driver ends this process; without a pause since the last failure."""
+        self._coordination.advance()
+        while self._writing:
+            await asyncio.sleep(_TICK_SECONDS)
+        self._notes_rest = 0
+        await self._write_notes()
+        await self._durable()
+
+    async def _write_notes(self) -> None:
+        """What the hub is owed of notes and tags. A failure is on record, and tried again after a while."""
+        self._notes_rest -= 1
+        state = self._coordination.state
+        if self._writing or self._notes_rest > 0 or (page := scribe.due(state)) is None:
+            return
+        self._writing = True
+        try:
+            self._coordination.record("", await asyncio.to_thread(scribe.write, self._hub, page))
+        except (GitFailed, OSError) as error:
+            log.warning("notes: %s", error)
+            self._notes_rest = _NOTES_REST
+            if state.notes_failed != (why := str(error)[:500]):
+                self._coordination.record("", NotesFailed(why=why))
+        finally:
+            self._writing = False
 
     async def _land(self) -> bool:
         step = pending(self._coordination.state)

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,7 @@ from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
 _GIVE_UP_AFTER = 5
+_WRITE_UP_SECONDS = 30.0
 _DEATHS_WITHIN_SECONDS = 120.0
 _MOST_COORDINATORS = 10
 _COORDINATORS_WITHIN_SECONDS = 300.0
@@ -276,6 +277,8 @@ class Campaign:
         """End the actors; the ledger is closed by the end of its owner."""
         for agent in self._agents.values():
             self._ray.kill(agent)
+        with suppress(self._ray.exceptions.RayError):  # notes are rendered again when the campaign is resumed
+            self._ray.get(self._coordinator.write_up.remote(), timeout=_WRITE_UP_SECONDS)
         self._ray.kill(self._coordinator)
 
 

@@ -236,6 +236,10 @@ def _round_ended(state: CampaignState, event: ev.Event, body: ev.RoundEnded) -> 
     return _note(f"round {body.number}", "bold", "; ".join(body.recap) or "ended")
 
 
+def _notes_failed(state: CampaignState, event: ev.Event, body: ev.NotesFailed) -> list[Segment]:
+    return _note("notes", "yellow", f"not written, tried again: {body.why}")
+
+
 def _stop_requested(state: CampaignState, event: ev.Event, body: ev.StopRequested) -> list[Segment]:
     return _note("stopping", "bold yellow", body.why)
 
@@ -309,6 +313,7 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.DirectionProposed: _direction_proposed,
     ev.RoundEnded: _round_ended,
     ev.TeamPhaseEnded: _team_phase_ended,
+    ev.NotesFailed: _notes_failed,
     ev.StopRequested: _stop_requested,
     ev.Paused: _paused,
     ev.PauseEnded: _pause_ended,

@@ -4,13 +4,13 @@ Versions count as the perf log does: ``v1`` is the baseline, ``v(n+1)`` is exper
 these when it lands; a row of the perf log never changes once it is there, so the file only grows above its staircase.
 """
 
-from collections.abc import Iterable
-
 from protocol import events as ev
 from protocol.messages import Estimate, Plan, ProfileReport
 from protocol.state import CampaignState, ExperimentState
 from team.report import wording as w
 from team.report.levels import main_speedup, main_steps
+from team.report.notes_text import cell, markdown_table
+from team.report.round_notes import round_notes
 from team.report.staircase import ascii_staircase
 
 _LOG_COLUMNS = (
@@ -19,8 +19,11 @@ _LOG_COLUMNS = (
 )  # fmt: skip
 
 
-def notes(state: CampaignState) -> dict[str, str]:
-    """Every note by its path relative to the task folder; empty before the campaign has started."""
+def notes(state: CampaignState, since: int = 0) -> dict[str, str]:
+    """Every note by its path relative to the task folder; empty before the campaign has started.
+
+    ``since``: verdicts whose own notes are written already and left out here, for a plan and a result never change.
+    """
     if state.start is None:
         return {}
     texts = {
@@ -30,12 +33,13 @@ def notes(state: CampaignState) -> dict[str, str]:
     }
     if state.baselines:
         texts["results/all_eval_v1.txt"] = _baseline_eval(state)
-    for experiment in state.judged:
+    for experiment in [state.experiments[ident] for ident in state.verdicts[since:]]:
         version = version_of(experiment)
         if experiment.plan is not None:
             texts[f"plan/plan_v{version}.md"] = _plan(experiment, experiment.plan)
         texts[f"results/all_eval_v{version}.txt"] = _eval(experiment)
     texts.update(_profiles(state))
+    texts.update(round_notes(state))
     return texts
 
 
@@ -195,17 +199,3 @@ def _profile(report: ProfileReport) -> str:
     title = f"# Profile of `{w.short_commit(report.commit)}` by {cell(report.tool)}"
     said = f"Position: {report.position.value}. {cell(report.claim)}".rstrip()
     return "\n".join([title, "", said, "", *metrics, *remarks]).rstrip() + "\n"
-
-
-def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A pipe table; every cell is made harmless."""
-    names = list(columns)
-    lines = [f"| {' | '.join(names)} |", f"|{'|'.join(' --- ' for _ in names)}|"]
-    lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in rows]
-    return "\n".join(lines)
-
-
-def cell(text: str) -> str:
-    """Other people's text for Markdown: one line of ASCII that opens no column, code, link or tag."""
-    escaped = w.plain(text).replace("\\", "\\\\").replace("](", "]\\(").replace("<", "&lt;")
-    return escaped.replace("|", "\\|").replace("`", "\\`")

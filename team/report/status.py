@@ -41,7 +41,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
     - ``landing``: queue of ``{experiment, number, agent, stage, candidate}``; stage: queued, verifying or measured
     - ``noise``: device -> ``{floor, restart_sd, pair_sd, threshold}``, log gains
     - ``round``: the one that runs, 0 after the team phase; ``outcome``: of the last one, "" before; ``team_over``: why
-      there are no more rounds, or ""
+      there are no more rounds, or ""; ``notes_failed``: why the notes are behind, or ""
     - ``rounds``, ``searches``: counts; ``abandoned``: techniques; ``dollars``: spent; ``submitted``: branch or ""
     """
     name, why = _standing(state, pid)
@@ -69,6 +69,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
         "round": 0 if state.team_over else state.rounds + 1,
         "outcome": state.round_log[-1].outcome if state.round_log else "",
         "team_over": state.team_over,
+        "notes_failed": state.notes_failed,
         "rounds": state.rounds,
         "searches": len(state.searches),
         "abandoned": list(state.abandoned),

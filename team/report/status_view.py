@@ -111,6 +111,8 @@ def _duty(agent: Status, state: str) -> str:
 
 def _footnotes(status: Status) -> list[Text]:
     notes = [_verdicts(status), _round(status)]
+    if status["notes_failed"]:
+        notes.append(Text(w.plain(f"notes are not written, tried again: {status['notes_failed']}"), "yellow"))
     for landing in status["landing"]:
         notes.append(Text(f"landing: #{landing['number']} of {w.plain(landing['agent'])} is {landing['stage']}"))
     for device, noise in status["noise"].items():

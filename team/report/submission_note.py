@@ -4,7 +4,8 @@ from protocol.messages import Verdict
 from protocol.state import CampaignState, ExperimentState
 from protocol.submission import Average, SubmissionState, by_workload, name_of, overall
 from team.report import wording as w
-from team.report.notes import cell, markdown_table, version_of
+from team.report.notes import version_of
+from team.report.notes_text import cell, markdown_table
 
 _REMAINING = 8
 
