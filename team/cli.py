@@ -276,6 +276,19 @@ def doctor(as_json: AsJson = False) -> None:
         _print(render(findings))
 
 
+@app.command()
+def techniques(
+    name: Annotated[str | None, typer.Argument(help="one technique in full", show_default=False)] = None,
+    language: Annotated[str | None, typer.Option("--language", help="cpp, cuda or triton; default: all")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the team knows how to try: the catalog by tier and category, or one card in full."""
+    from team.techniques import listed, one
+
+    shown = one(name, as_json) if name else listed(language or "", as_json)
+    typer.echo(shown) if isinstance(shown, str) else _print(shown)
+
+
 def _print(renderable: object) -> None:
     from rich.console import Console
 

@@ -53,9 +53,10 @@ _WORDS = {
     **_cell(
         Position.BANDWIDTH,
         early="coalesce row_groups transpose_tile vectorise_elements wide_loads fuse_loops loop_interchange tile_nest",
-        mid="async_copy_pipeline block_order shared_swizzle bulk_copy read_only_loads read_only_loads_edit store_once",
-        late="cuda_knobs knobs cuda_restrict restrict read_only_loads bulk_copy assume_aligned",
-        plateau="split_k recompute online_softmax_gpu online_softmax shape_dispatch register_block",
+        mid="async_staging wide_staging block_swizzle bank_layout async_copy_pipeline block_order shared_swizzle "
+        "bulk_copy read_only_loads read_only_loads_edit store_once",
+        late="streaming_hints cuda_knobs knobs cuda_restrict restrict read_only_loads bulk_copy assume_aligned",
+        plateau="split_depth split_k recompute online_softmax_gpu online_softmax shape_dispatch register_block",
     ),
     **_cell(
         Position.COMPUTE,
@@ -68,22 +69,22 @@ _WORDS = {
     **_cell(
         Position.OCCUPANCY,
         early="launch_bounds launch_bounds_edit block_size smaller_blocks row_groups",
-        mid="launch_bounds_edit cuda_knobs kernel_split",
-        late="launch_bounds_edit smaller_blocks block_size",
+        mid="residency register_cache launch_bounds_edit cuda_knobs kernel_split",
+        late="residency launch_bounds_edit smaller_blocks block_size",
         plateau="kernel_split rows_per_block row_groups",
     ),
     **_cell(
         Position.LATENCY,
         early="software_pipeline cuda_unroll split_accumulator unroll_pragma cuda_hoist_reciprocal row_groups",
-        mid="async_copy_pipeline shuffle_tree shuffle_reduction contiguous_unroll omp_simd",
+        mid="async_staging unroll_depth async_copy_pipeline shuffle_tree shuffle_reduction contiguous_unroll omp_simd",
         late="shuffle_tree cuda_hoist_call hoist_call grid_stride",
-        plateau="warp_specialisation persistent_kernel grid_stride block_accumulated",
+        plateau="warp_specialisation persistent_grid persistent_kernel grid_stride block_accumulated",
     ),
     **_cell(
         Position.BALANCED,
         early="block_size cuda_knobs knobs row_groups matmul_tile register_block",
         mid="fused_epilogue fuse_loops async_copy_pipeline vectorise_elements",
-        late="cuda_knobs knobs shape_dispatch launch_bounds_edit",
+        late="size_dispatch cuda_knobs knobs shape_dispatch launch_bounds_edit",
         plateau="split_k rows_per_block shape_dispatch persistent_kernel register_block online_softmax",
     ),
 }
@@ -93,10 +94,12 @@ MOVES: dict[tuple[Position, Phase], tuple[str, ...]] = {cell: tuple(names.split(
 _ROWS = HeavyLift("row_groups", "a reduction over rows that one thread or one block walks")
 _BLOCKED = HeavyLift("register_block", "a product or a sum over two nested loops")
 _SPLIT = HeavyLift("split_k", "a reduction long against the number of outputs")
+_DEPTH = HeavyLift("split_depth", "a matrix product with fewer tiles than multiprocessors")
 _ONLINE = HeavyLift("online_softmax", "a maximum, then a sum of exponentials over the same row")
 
 HEAVY_LIFTS: dict[Position, tuple[HeavyLift, ...]] = {
     Position.BANDWIDTH: (
+        _DEPTH,
         _SPLIT,
         _ROWS,
         HeavyLift("recompute", "an intermediate that is written and read back"),
@@ -128,6 +131,7 @@ HEAVY_LIFTS: dict[Position, tuple[HeavyLift, ...]] = {
         HeavyLift("block_accumulated", "an accumulation into memory in the innermost loop"),
     ),
     Position.BALANCED: (
+        _DEPTH,
         _SPLIT,
         _ROWS,
         HeavyLift("matmul_tile", "a matrix product with one thread an output"),
@@ -139,14 +143,20 @@ HEAVY_LIFTS: dict[Position, tuple[HeavyLift, ...]] = {
 }
 
 SWEEP: tuple[SweepItem, ...] = (
-    SweepItem("bank-layout", "Shared-memory padding or XOR swizzle", ("shared_swizzle",)),
-    SweepItem("launch-bounds", "__launch_bounds__ variants", ("launch_bounds_edit", "launch_bounds", "block_size")),
+    SweepItem("bank-layout", "Shared-memory padding or XOR swizzle", ("bank_layout", "shared_swizzle")),
+    SweepItem("launch-bounds", "__launch_bounds__ variants", ("residency", "launch_bounds_edit", "launch_bounds")),
+    SweepItem("register-cache", "Right-sized register caches", ("register_cache", "cuda_knobs", "knobs", "store_once")),
     SweepItem(
-        "register-cache", "Right-sized register caches", ("cuda_knobs", "knobs", "cuda_store_once", "store_once")
+        "read-only-loads",
+        "Read-only loads on streaming reads",
+        ("streaming_hints", "read_only_loads_edit", "read_only_loads"),
     ),
-    SweepItem("read-only-loads", "Read-only loads on streaming reads", ("read_only_loads_edit", "read_only_loads")),
-    SweepItem("block-schedule", "Block-schedule and L2 swizzle", ("block_order", "grid_stride", "tile_nest")),
-    SweepItem("dispatch", "Per-workload dispatch", ("shape_dispatch",)),
+    SweepItem(
+        "block-schedule",
+        "Block-schedule and L2 swizzle",
+        ("block_swizzle", "persistent_grid", "grid_stride", "tile_nest"),
+    ),
+    SweepItem("dispatch", "Per-workload dispatch", ("size_dispatch", "shape_dispatch")),
 )
 
 

@@ -5,23 +5,31 @@ import shutil
 import pytest
 from cuda_kernels import TOUCHED
 
+from roles.techniques.cpp.syntax import parse
+from roles.techniques.cuda.design import Family, defaults, written
 from roles.techniques.cuda.matmul_tensor import MatmulTensor
-from roles.techniques.cuda.matmul_tile import MatmulTile
-from roles.techniques.cuda.row_groups import RowGroups
+from roles.techniques.cuda.matmul_tile import MATMUL_TILE, MatmulTile
+from roles.techniques.cuda.row_groups import ROWS, RowGroups
 from roles.techniques.cuda.shuffle import ShuffleReduction
-from roles.techniques.cuda.transpose import TransposeTile
+from roles.techniques.cuda.transpose import TRANSPOSE, TransposeTile
 from roles.techniques.cuda.vectorise import VectoriseElements
 from roles.techniques.transform import TreeTransform
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on this machine")
 
 SEEN = [
-    (RowGroups(), "softmax", ("ld.global.v4.f32", "st.global.v4.f32", "shfl.sync.bfly")),
-    (VectoriseElements(), "elementwise", ("ld.global.v4.f32", "st.global.v4.f32")),
+    (RowGroups(), "softmax", ("ld.global.nc.v4.f32", "st.global.v4.f32", "shfl.sync.bfly")),
+    (VectoriseElements(), "elementwise", ("ld.global.nc.v4.f32", "st.global.v4.f32")),
     (TransposeTile(), "transpose", ("st.shared.f32", "bar.sync")),
     (ShuffleReduction(), "reduction", ("shfl.sync.bfly",)),
     (MatmulTile(), "dense", ("ld.shared.v4.f32", "fma.rn.f32")),
     (MatmulTensor(), "dense", ("wmma.mma.sync", "cvt.rna.tf32.f32")),
+]
+
+DESIGNS = [
+    (MATMUL_TILE, "matmul", {"staging": "async", "stages": 3, "width": 4}, ("cp.async.cg.shared.global", "16")),
+    (ROWS, "softmax", {"load": "__ldcs", "store": "__stcs"}, ("ld.global.cs.v4.f32", "st.global.cs.v4.f32")),
+    (TRANSPOSE, "transpose", {"width": 4}, ("ld.global.nc.v4.f32", "st.global.v4.f32")),
 ]
 
 
@@ -33,6 +41,17 @@ def transformed(transform: TreeTransform, kernel: str) -> str:
 @pytest.mark.parametrize(("transform", "kernel", "instructions"), SEEN, ids=lambda each: type(each).__name__)
 def test_instructions(transform: TreeTransform, kernel: str, instructions: tuple[str, ...], workbench) -> None:
     ptx = workbench.nvcc(transformed(transform, kernel), "-ptx")
+    assert [each for each in instructions if each not in ptx] == []
+
+
+@pytest.mark.parametrize(("family", "kernel", "setting", "instructions"), DESIGNS)
+def test_instructions_of_options(
+    family: Family, kernel: str, setting, instructions: tuple[str, ...], workbench
+) -> None:
+    name = next(iter(family.problems(parse(TOUCHED[kernel][0], "cuda"))))[0].name
+    text = written(family, TOUCHED[kernel][0], name, {**defaults(family), **setting})
+    assert text is not None
+    ptx = workbench.nvcc(text, "-ptx")
     assert [each for each in instructions if each not in ptx] == []
 
 
