@@ -145,6 +145,21 @@ def pause(campaign: RunArgument = None) -> None:
     typer.echo(steering.pause(find_run(campaign)))
 
 
+@app.command()
+def direct(
+    agent: Annotated[str, typer.Argument(help="its name, as status shows it")],
+    words: Annotated[str, typer.Argument(help="what to try, in words; never code")],
+    categories: Annotated[str, typer.Option("--categories", help="what it may touch, e.g. memory,fusion")] = "",
+    run: RunOption = None,
+) -> None:
+    """Give an agent of a campaign a direction."""
+    from team import steering
+    from team.runs import find_run
+
+    wanted = tuple(name.strip() for name in categories.split(",") if name.strip())
+    typer.echo(steering.direct(find_run(run), agent, words, wanted))
+
+
 @app.command(name="wrap-up")
 def wrap_up(campaign: RunArgument = None) -> None:
     """Ask a campaign to finish what runs, end, and submit its result."""

@@ -260,7 +260,7 @@ class Coordination:
 
     def steer(self, request: steering.Request) -> None:
         """Take in what a person asked for; the same request twice changes nothing."""
-        self.record("", *steering.answer(self.state, request))
+        self._record(steering.answer(self.state, request))
         self.advance()
 
     def end_team_phase(self, why: str) -> None:

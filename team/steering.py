@@ -1,6 +1,7 @@
 """A person's word to a campaign: stop, pause, go on, wrap up. Each leaves a request and says what comes of it."""
 
-from protocol.steering import Request
+from protocol.events import DirectionProposed
+from protocol.steering import Request, answer, name_of, objection
 from team.errors import UserError
 from team.launch import state_of
 from team.runs import Run
@@ -39,6 +40,22 @@ def wrap_up(run: Run) -> str:
     if run.is_driven():
         return f"Campaign {run.name} is asked to wrap up; see it with: kernelteam status"
     return f"Campaign {run.name} does not run; it is wrapped up by: kernelteam resume {run.name}"
+
+
+def direct(run: Run, agent: str, words: str, categories: tuple[str, ...]) -> str:
+    """Give an agent a direction in words. It is claimed by the law of the round, or refused in the campaign's lines."""
+    state = state_of(run)
+    request = Request(kind="direct", why=f"a person {_BY_HAND}", agent=agent, words=words, categories=categories)
+    if why := objection(state, request):
+        raise UserError(f"This is no direction: {why}.", 'Write: kernelteam direct AGENT "what to try"')
+    if over := state.finished:
+        raise UserError(f"Campaign {run.name} has ended: {over}.", "Go on with it: kernelteam resume")
+    refused = [body.refused for _, body in answer(state, request) if isinstance(body, DirectionProposed)]
+    if refused and refused[0]:
+        raise UserError(f"This direction would be refused: {refused[0]}.", "Name what is free with --categories.")
+    run.inbox.leave(request)
+    said = f"{agent} is asked to take the direction '{name_of(words)}'"
+    return f"{said}; see it with: kernelteam watch" if run.is_driven() else f"{said} when the campaign is resumed."
 
 
 def _require_driven(run: Run, what: str) -> None:

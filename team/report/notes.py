@@ -31,6 +31,8 @@ def notes(state: CampaignState, since: int = 0) -> dict[str, str]:
         "team_notes/current_baseline.md": current_baseline(state),
         "team_notes/merge_log.md": merge_log(state),
     }
+    if state.started.hardware or state.started.problem or state.started.known_broken:
+        texts["notes/setup.md"] = _setup(state.started)
     if state.baselines:
         texts["results/all_eval_v1.txt"] = _baseline_eval(state)
     for experiment in [state.experiments[ident] for ident in state.verdicts[since:]]:
@@ -41,6 +43,18 @@ def notes(state: CampaignState, since: int = 0) -> dict[str, str]:
     texts.update(_profiles(state))
     texts.update(round_notes(state))
     return texts
+
+
+def _setup(started: ev.CampaignStarted) -> str:
+    """The blocks of phase A: what is computed, on what, and what is left out of every verdict."""
+    problem = started.problem.rows() if started.problem else []
+    hardware = started.hardware.rows() if started.hardware else []
+    broken = [(name, reason) for name, reason in started.known_broken.items()]
+    parts = [f"# Setup: {cell(started.task)}"]
+    for title, rows in (("Operator", problem), ("Hardware", hardware), ("Known broken, in no verdict", broken)):
+        if rows:
+            parts.append(f"## {title}\n\n{markdown_table(('', 'value'), rows)}")
+    return "\n\n".join(parts) + "\n"
 
 
 def version_of(experiment: ExperimentState) -> int:

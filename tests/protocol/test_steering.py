@@ -3,18 +3,24 @@
 import pytest
 from story import A, B, Story, started
 
+from protocol import directions
 from protocol import events as ev
 from protocol.duties import ending, finished
-from protocol.messages import Experiment, Rest, Stop, Verdict, VerifyLanding
+from protocol.messages import Category, Experiment, Rest, Role, Stop, Verdict, VerifyLanding
 from protocol.policy import Policy
-from protocol.steering import Request, answer, outlives
+from protocol.steering import Request, answer, objection, outlives
 
 
 def ask(story: Story, kind: str) -> int:
     """Take in a request as the coordinator does; how many events it made."""
-    bodies = answer(story.state, Request.model_validate({"kind": kind, "why": f"{kind} by hand"}))
-    story.say("", *bodies)
-    return len(bodies)
+    return take(story, Request.model_validate({"kind": kind, "why": f"{kind} by hand"}))
+
+
+def take(story: Story, request: Request) -> int:
+    entries = answer(story.state, request)
+    for agent, body in entries:
+        story.say(agent, body)
+    return len(entries)
 
 
 def test_a_pause_gives_rest_to_everybody_and_ends() -> None:
@@ -104,6 +110,65 @@ def test_a_wrap_up_stands_until_it_is_carried_out() -> None:
     assert ending(story.state, story.now) == ""
 
 
-def test_only_a_wrap_up_that_nobody_took_in_outlives_a_dead_campaign() -> None:
-    kinds = ("stop", "pause", "resume", "wrap-up")
-    assert [kind for kind in kinds if outlives(Request.model_validate({"kind": kind, "why": "x"}))] == ["wrap-up"]
+def test_what_outlives_a_dead_campaign_when_nobody_took_it_in() -> None:
+    kinds = ("stop", "pause", "resume", "wrap-up", "direct")
+    left = [kind for kind in kinds if outlives(Request.model_validate({"kind": kind, "why": "x"}))]
+    assert left == ["wrap-up", "direct"]
+
+
+def directed() -> Story:
+    """A campaign with categories, whose first directions are dealt."""
+    story = started()
+    pool = {"tiles": Role.EXPLORER, "fusion": Role.EXPLORER, "knobs": Role.EXPLOITER, "unrolling": Role.EXPLOITER}
+    story.state.categories = {name: Category(name=name, role=role, about=name) for name, role in pool.items()}
+    for name in (A, B):
+        for agent, body in directions.due(story.state, name, story.now):
+            story.say(agent, body)
+    return story
+
+
+def word(agent: str, words: str, *categories: str) -> Request:
+    return Request(kind="direct", why="a person", agent=agent, words=words, categories=categories)
+
+
+def test_a_persons_direction_is_claimed_once() -> None:
+    story = directed()
+    asked = word(A, "keep the whole row in registers", "tiles")
+    assert take(story, asked) > 0
+    mine = directions.current(story.state, A)
+    assert mine is not None
+    assert (mine.claim.about, mine.claim.allowed) == ("keep the whole row in registers", ("tiles",))
+    assert take(story, asked) == 0
+
+
+def test_a_direction_that_overlaps_another_is_refused_on_record() -> None:
+    story = directed()
+    before = directions.current(story.state, A)
+    take(story, word(A, "try other knobs", "knobs"))
+    said = story.events[-1].body
+    assert isinstance(said, ev.DirectionProposed)
+    assert "belongs to" in said.refused
+    assert directions.current(story.state, A) == before
+
+
+@pytest.mark.parametrize(
+    ("agent", "words", "says"),
+    [
+        ("nobody", "tile it", "no agent 'nobody'"),
+        (A, "   ", "says nothing"),
+        (A, "for (int i = 0; i < n; i++) y[i] = x[i];", "never code"),
+        (A, "use __shared__ float tile[32]", "never code"),
+        (A, "#include <immintrin.h>", "never code"),
+        (A, "solve { return }", "never code"),
+        (A, "tile " * 200, "at most"),
+    ],
+)
+def test_what_is_no_direction(agent: str, words: str, says: str) -> None:
+    story = directed()
+    assert says in objection(story.state, word(agent, words, "tiles"))
+    assert take(story, word(agent, words, "tiles")) == 0
+
+
+@pytest.mark.parametrize("words", ["tile it; then use wider loads", "if rows fit, keep them (all) in registers"])
+def test_prose_is_no_code(words: str) -> None:
+    assert objection(directed().state, word(A, words, "tiles")) == ""

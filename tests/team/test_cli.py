@@ -30,6 +30,8 @@ def call(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (("ab", "only-one"), "'b'"),
         (("fly",), "'fly'"),
         (("pause",), "no campaign yet"),
+        (("direct", "explorer-1"), "'words'"),
+        (("memory", "forget"), "not clear what to forget"),
         (("wrap-up", "nosuch"), "no campaign 'nosuch'"),
     ],
 )
