@@ -115,6 +115,19 @@ def test_a_move_changes_its_option_and_refuses_what_no_family_can_write(card) ->
         assert move.applies(TOUCHED[EXAMPLE[family.name]][0])
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)
+def test_every_knob_that_is_offered_keeps_a_design_a_design(family: Family) -> None:
+    for width in family.options.get("width", (1,)):
+        switched = {"splits": 2, "small": 66, "group": 4, "persist": 2, "width": width}
+        text = design(family, EXAMPLE[family.name], {k: v for k, v in switched.items() if k in family.options})
+        for site in CudaKnobs().applies(text):
+            for name, values in site.choices.items():
+                for value in values:
+                    turned = {each: listed[0] for each, listed in site.choices.items()} | {name: value}
+                    if site.sound(turned):
+                        assert design_in(CudaKnobs().apply(text, site, turned), FAMILIES) is not None, (name, value)
+
+
 def test_another_family_starts_from_the_original() -> None:
     tiled = design(MATMUL_TILE, "matmul", {})
     card = card_named("matmul_tensor")

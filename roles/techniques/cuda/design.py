@@ -133,6 +133,8 @@ def constants(kernel: str, family: Family, setting: Mapping[str, Parameter], nam
     """The options ``names`` as constants of the text, which ``cuda_knobs`` can turn."""
     lines: list[str] = []
     for name in names:
-        listed = ", ".join(str(each) for each in sorted(int(v) for v in family.options[name] if int(v) > 0))
+        listed = ", ".join(
+            str(each) for each in sorted(int(v) for v in family.options[name] if int(v) > (name == "splits"))
+        )
         lines.append(f"constexpr int {kernel}_{name} = {setting[name]};  // knob: {kernel}_{name} in {{{listed}}}")
     return lines

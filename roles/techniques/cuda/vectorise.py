@@ -52,7 +52,7 @@ class ElementsFamily:
         if program is None:
             return None
         persist = ["persist"] if int(setting["persist"]) else []
-        shown = constants(kernel, self, setting, ["vectors", "block", "width", "blocks", *persist])
+        shown = constants(kernel, self, setting, ["vectors", "block", "blocks", *persist])
         writer = ElementWriter(source, program, setting)
         return rewritten(source, program.kernel, [*shown, "", *writer.kernel()], writer.launch())
 
@@ -93,7 +93,7 @@ class ElementWriter:
         kernel, name = self.program.kernel, self._name
         names = {each.name: kernel.argument_of(each.name) for each in kernel.parameters}
         count = renamed(self.program.count, names)
-        blocks = f"({count} - 1) / ({name}_block * {name}_vectors * {name}_width) + 1"
+        blocks = f"({count} - 1) / ({name}_block * {name}_vectors * {self._width}) + 1"
         body = [f"{name}<<<{blocks}, {name}_block>>>({kernel.argument_text});"]
         if int(self.setting["persist"]):
             most = f"132 * {name}_persist"
@@ -110,7 +110,7 @@ class ElementWriter:
             turns = f"(count - 1) / ({name}_block * {name}_vectors * V) + 1"
             walk = f"for ({program.type} turn = blockIdx.x; turn < turns; turn += gridDim.x)"
             body = [count, f"const {program.type} turns = {turns};", *nest(walk, self._vectors("turn"), self._unit)]
-        body.insert(0, f"constexpr int V = {name}_width;")
+        body.insert(0, f"constexpr int V = {self._width};")
         bounds = f"__launch_bounds__({name}_block, {name}_blocks)"
         head = f"__global__ void {bounds} {name}{restricted(program.kernel)}"
         return [
