@@ -85,10 +85,11 @@ def start(scope: Scope, yes: bool, address: str | None) -> int:
 def go(run: Run, address: str | None, resume: bool) -> int:
     """Run a prepared campaign under this terminal."""
     stopped = threading.Event()
+    tail = _tail(run, resume)  # before anything starts, so that what is mended at the start is told
 
     def watch(over: threading.Event) -> None:
         with _interruptible(run, stopped):  # from here on: Ray has installed its own handlers by now
-            follow(run.folder, print, lambda _: over.is_set(), out, _tail(run, resume))
+            follow(run.folder, print, lambda _: over.is_set(), out, tail)
 
     if resume:
         _remember(run)

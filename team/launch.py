@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 _GIVE_UP_AFTER = 5
 _WRITE_UP_SECONDS = 30.0
 _DEATHS_WITHIN_SECONDS = 120.0
+_LAST_WORD_SECONDS = 5.0
 _MOST_COORDINATORS = 10
 _COORDINATORS_WITHIN_SECONDS = 300.0
 # The agent pins itself to the GPU that it was given by UUID; Ray would show it another one by index.
@@ -275,6 +276,7 @@ class Campaign:
 
     def end(self) -> None:
         """End the actors; the ledger is closed by the end of its owner."""
+        self._ray.wait([self._heard], timeout=_LAST_WORD_SECONDS)  # else Ray tells the user of a call that it repeats
         for agent in self._agents.values():
             self._ray.kill(agent)
         with suppress(self._ray.exceptions.RayError):  # notes are rendered again when the campaign is resumed
