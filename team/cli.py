@@ -75,6 +75,7 @@ def run(
     address: Annotated[str | None, typer.Option("--address", help="a running Ray cluster, e.g. auto")] = None,
     seed: Annotated[int, typer.Option("--seed", help="seed of the minds (never of the judge)")] = 0,
     submit_result: Annotated[bool, typer.Option("--submit", help="submit the result when the campaign ends")] = False,
+    compile_jobs: Annotated[str, typer.Option("--compile-jobs", help="compilations side by side, or auto")] = "auto",
     yes: Yes = False,
 ) -> None:
     """Run a campaign on TASK until its budget is spent or you stop it."""
@@ -84,7 +85,7 @@ def run(
     from team.console import start
     from team.scope import scope_of
 
-    scope = scope_of(task, agents, experiments, minutes, campaign, seed, hardware)
+    scope = scope_of(task, agents, experiments, minutes, campaign, seed, hardware, compile_jobs)
     _leave(start(replace(scope, submit=submit_result), yes, address))
 
 

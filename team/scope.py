@@ -32,6 +32,7 @@ def scope_of(
     campaign: Path | None,
     seed: int,
     hardware: Path | None = None,
+    compile_jobs: str = "auto",
 ) -> Scope:
     """The scope to confirm. ``UserError`` names the first thing that is wrong and its remedy."""
     spec = read_spec(task)
@@ -40,6 +41,7 @@ def scope_of(
     there = how_many(spec.device)
     wanted = read_team(agents, file, min(2, there) if spec.device == "cpu" else there)
     overrides: dict[str, object] = {"max_experiments": experiments, "max_minutes": minutes}
+    overrides["compile_jobs"] = _jobs(compile_jobs)
     policy = merged_policy(spec.policy, file, overrides)
     devices = discover(spec.device, len(wanted), policy.allow_mixed)
     for member in wanted:
@@ -72,6 +74,15 @@ def refuse_without_gpu(spec: TaskSpec) -> None:
             f"Speed of Triton kernels needs a GPU, and there is none here for task {spec.name}.",
             "Measure it where there is one; whether the kernel is right can be seen here: kernelteam eval TASK",
         )
+
+
+def _jobs(text: str) -> int | None:
+    """How many compilations the user wants side by side; None leaves it to the machine."""
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"--compile-jobs is '{text}'.", "Give 'auto' or a number from 1 on.")
+    return int(text)
 
 
 def _refuse_unknown_mind(member: MemberSpec) -> None:

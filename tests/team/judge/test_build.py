@@ -1,10 +1,12 @@
 """Builds: content-addressed, verified before use, bounded, and closed to files from elsewhere."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from team.errors import UserError
+from team.judge import compiler
 from team.judge.build import Builder, Recipe, kernel_flags
 from team.judge.failures import BuildFailed, Foreign
 
@@ -78,3 +80,83 @@ def test_only_approximate_numerics_permit_fast_math() -> None:
     assert "-ffast-math" in kernel_flags("approximate", None)
     assert "-ffast-math" not in kernel_flags("reference", None)
     assert kernel_flags("reference", ("-O1",))[0] == "-O1"
+
+
+FAKE = """\
+#!/bin/sh
+if [ "$1" = --version ]; then echo "fake {version}"; exit 0; fi
+echo run >> "$TMPDIR/runs"
+{body}
+echo artifact > ../artifact
+echo "artifact: k.cpp" > ../deps
+"""
+
+
+def fake(folder: Path, name: str, body: str, version: str = "1") -> str:
+    """A compiler that does as it is told, in a folder of its own."""
+    path = folder / "bin" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(FAKE.format(version=version, body=body))
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_another_compiler_is_another_artifact(tmp_path: Path) -> None:
+    places = tmp_path / "cache", tmp_path / "work"
+    one, other = (Builder(*places, fake(tmp_path, f"fake{version}", "", version)) for version in ("1", "2"))
+    assert not one.build(recipe()).build.cached
+    assert one.build(recipe()).build.cached
+    assert not other.build(recipe()).build.cached
+
+
+def test_a_compiler_that_starves_is_tried_once_more(tmp_path: Path) -> None:
+    places = tmp_path / "cache", tmp_path / "work"
+    starved = 'echo "cc1plus: out of memory"; exit 1'
+    recovers = fake(tmp_path, "recovers", f'[ "$(wc -l < "$TMPDIR/runs")" -gt 1 ] || {{ {starved}; }}')
+    assert Builder(*places, recovers).build(recipe()).path.exists()
+    counts = 'echo "run number $(wc -l < "$TMPDIR/runs")"'
+    for name, end, runs in (("never", starved, 2), ("refuses", "exit 1", 1)):
+        with pytest.raises(BuildFailed) as failed:
+            Builder(*places, fake(tmp_path, name, f"{counts}; {end}", name)).build(recipe())
+        assert f"run number {runs}" in failed.value.output
+
+
+def test_endless_output_ends_the_compiler(tmp_path: Path) -> None:
+    endless = fake(tmp_path, "endless", "yes error: the same line again and again")
+    with pytest.raises(BuildFailed, match="wrote more than 8 MiB") as failed:
+        Builder(tmp_path / "cache", tmp_path / "work", endless).build(recipe())
+    assert len(failed.value.output) < 1 << 17
+
+
+def test_a_compilers_memory_and_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder, large = Builder(tmp_path / "cache", tmp_path / "work"), recipe("char big[8 << 20] = {1};")
+    builder.build(recipe())  # the confining program is there
+    monkeypatch.setattr(compiler, "FILE_SIZE", 1 << 20)
+    with pytest.raises(BuildFailed):
+        builder.build(large)
+    monkeypatch.setattr(compiler, "FILE_SIZE", 1 << 30)
+    monkeypatch.setattr(compiler, "MEMORY", 16 << 20)
+    with pytest.raises(BuildFailed):
+        builder.build(large)
+    monkeypatch.undo()
+    assert builder.build(large).path.exists()
+
+
+def test_one_that_starved_runs_alone() -> None:
+    crossing, seen = compiler.Crossing(), list[str]()
+    inside, leave = threading.Event(), threading.Event()
+
+    def shared() -> None:
+        with crossing.shared():
+            inside.set()
+            assert leave.wait(20)
+            seen.append("shared")
+
+    other = threading.Thread(target=shared)
+    other.start()
+    assert inside.wait(20)
+    threading.Timer(0.05, leave.set).start()
+    with crossing.alone():
+        seen.append("alone")
+    other.join()
+    assert seen == ["shared", "alone"]
