@@ -1,5 +1,7 @@
 """What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
 
+from bisect import bisect_left
+
 from protocol.counters import closed_categories, phase_of
 from protocol.directions import directed
 from protocol.events import InteractsBadly
@@ -7,10 +9,14 @@ from protocol.findings import ranked
 from protocol.messages import BadPair, Briefing, PastExperiment, Position, Verdict
 from protocol.money import allowance
 from protocol.state import CampaignState, ExperimentState
+from protocol.wire import pack
 
 
-def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
-    """The briefing of one agent on one base. ``editable`` is left empty: its agent reads the files from git."""
+def briefing_of(state: CampaignState, agent_name: str, base: str, since: int = 0) -> Briefing:
+    """The briefing of one agent on one base. ``editable`` is left empty: its agent reads the files from git.
+
+    ``since``: how many of the team's verdicts the agent was told before; they are left out of the history.
+    """
     agent, started, claim = state.agents[agent_name], state.started, directed(state, agent_name)
     return Briefing(
         agent=agent_name,
@@ -33,7 +39,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         abandoned=tuple(state.abandoned),
         search=agent.search,
         advice=started.advice,
-        history=tuple(_past(state, e) for e in state.judged if e.verdict is not Verdict.LOST),
+        history=tuple(past_of(state, e) for e in history_of(state, agent_name, since)),
         profile=agent.profile,
         refused=_refused(state, agent_name),
         bad_pairs=tuple(_bad_pair(state, pair) for pair in state.bad_pairs),
@@ -43,6 +49,37 @@ def briefing_of(state: CampaignState, agent_name: str, base: str) -> Briefing:
         dollars=allowance(state),
         seed=started.seed + agent.tries + 1000 * agent.place,
     )
+
+
+def history_of(state: CampaignState, agent: str, since: int) -> list[ExperimentState]:
+    """What an agent is told of, in the order of the verdicts: the team's newest experiments and all of its own.
+
+    Only verdicts after the first ``since``; what was lost was not tried.
+    """
+    newest = max(since, len(state.verdicts) - state.policy.briefed)
+    own = state.index.own.get(agent, [])
+    places = [*own[bisect_left(own, since) : bisect_left(own, newest)], *range(newest, len(state.verdicts))]
+    told = (state.experiments[state.verdicts[place]] for place in places)
+    return [experiment for experiment in told if experiment.verdict is not Verdict.LOST]
+
+
+class Told:
+    """Past experiments as msgpack, each put into words once, however many minds are told of it."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, bytes] = {}
+
+    def history(self, state: CampaignState, agent: str, since: int) -> list[bytes]:
+        """``history_of`` in words."""
+        return [self._of(state, experiment) for experiment in history_of(state, agent, since)]
+
+    def _of(self, state: CampaignState, experiment: ExperimentState) -> bytes:
+        known = self._words.get(experiment.id)
+        if known is None:
+            known = self._words[experiment.id] = pack(past_of(state, experiment).model_dump(mode="json"))
+            if len(self._words) > 2 * state.policy.briefed:
+                del self._words[next(iter(self._words))]
+        return known
 
 
 def _refused(state: CampaignState, agent_name: str) -> tuple[str, ...]:
@@ -60,7 +97,8 @@ def _bad_pair(state: CampaignState, pair: InteractsBadly) -> BadPair:
     return BadPair(experiment=pair.experiment, technique=technique(pair.experiment), others=others, why=pair.why)
 
 
-def _past(state: CampaignState, experiment: ExperimentState) -> PastExperiment:
+def past_of(state: CampaignState, experiment: ExperimentState) -> PastExperiment:
+    """One experiment with its verdict, as every mind may see it."""
     assert experiment.plan is not None
     assert experiment.verdict is not None
     overall = experiment.overall

@@ -38,6 +38,11 @@ class Index:
     tally: dict[str, dict[Verdict, int]] = field(default_factory=dict[str, dict[Verdict, int]])
     """Agent -> verdict -> how many of its experiments got it."""
 
+    own: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """Agent -> where the verdicts on its experiments stand in ``state.verdicts``."""
+    judged: int = 0
+    """How many verdicts were counted."""
+
     def busy(self) -> bool:
         """Whether anybody has a duty open that is work."""
         return any(kind not in _IDLE for kind in self.open)
@@ -51,6 +56,8 @@ class Index:
         assert experiment.verdict is not None
         mine = self.tally.setdefault(experiment.agent, {})
         mine[experiment.verdict] = mine.get(experiment.verdict, 0) + 1
+        self.own.setdefault(experiment.agent, []).append(self.judged)
+        self.judged += 1
 
     def refresh(self, state: CampaignState, name: str) -> None:
         """File one agent anew after an event of its own."""

@@ -133,6 +133,11 @@ class Policy(BaseModel):
         default=2, ge=1, description="measurements for a technique, with none against it, after which it is preferred"
     )
 
+    # What a mind is told.
+    briefed: int = Field(
+        default=400, ge=1, description="newest experiments of the team that a mind is told of; of its own it gets all"
+    )
+
     # Budget. None means that this limit does not apply.
     max_experiments: int | None = Field(default=24, ge=1, description="experiments of the whole team")
     max_minutes: float | None = Field(default=None, gt=0.0, description="wall clock of the campaign (minutes)")

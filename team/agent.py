@@ -15,8 +15,9 @@ import ray
 from pydantic import TypeAdapter
 
 from protocol.events import AnyBody, ExperimentReported, Member, MergeResolved, NothingProposed
-from protocol.messages import Briefing, Duty, Experiment, Noise, Plan, Rest, Stop
+from protocol.messages import Briefing, Duty, Experiment, Noise, PastExperiment, Plan, Rest, Stop
 from protocol.policy import Policy
+from protocol.wire import decode
 from roles.minds.registry import make_mind
 from team.desk import Desk
 from team.devices import open_device
@@ -43,6 +44,8 @@ class Line:
         self._member = member
         self._device = device
         self.incarnation = uuid.uuid4().hex
+        self._history: list[PastExperiment] = []
+        self._verdicts = 0
 
     def join(self, device: dict[str, Any]) -> None:
         """Say that this process lives."""
@@ -55,8 +58,11 @@ class Line:
         return _DUTY.validate_python(raw)
 
     def briefing(self, base: str) -> Briefing:
-        """What the mind is told."""
-        return Briefing.model_validate(ray.get(self._coordinator.briefing.remote(self._member.name, base)))
+        """What the mind is told. The history comes in parts: this line keeps what it was told before."""
+        told: Any = ray.get(self._coordinator.briefing.remote(self._member.name, base, self._verdicts))
+        briefing, history, self._verdicts = told
+        self._history += [PastExperiment.model_validate(decode(past)) for past in history]
+        return Briefing.model_validate(briefing).model_copy(update={"history": tuple(self._history)})
 
     def admit(self, experiment: str, plan: Plan, commits: list[str], dollars: float) -> str:
         """Empty when the plan may run."""

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from protocol.briefing import briefing_of
+from protocol.briefing import Told, briefing_of
 from protocol.events import LandingRefused, Mended, NotesFailed, body_from
 from protocol.journal import Journal
 from protocol.landings import pending
@@ -59,6 +59,7 @@ class Coordinator:
         self._writing = False
         self._notes_rest = 0
         self._being_taken: set[Path] = set()
+        self._told = Told()
 
     async def _durable(self) -> None:
         """Wait until everything decided is on disk. When it cannot be, this process believes what never happened."""
@@ -102,9 +103,15 @@ class Coordinator:
         await self._durable()
         return duty.model_dump(mode="json")
 
-    async def briefing(self, agent: str, base: str) -> dict[str, Any]:
-        """What the agent's mind is told."""
-        return briefing_of(self._coordination.state, agent, base).model_dump(mode="json")
+    async def briefing(self, agent: str, base: str, since: int) -> tuple[dict[str, Any], list[bytes], int]:
+        """What the agent's mind is told, the history apart: only what came after the first ``since`` verdicts, in
+        msgpack, and how many verdicts there are now."""
+        state = self._coordination.state
+        told = len(state.verdicts)
+        briefing = briefing_of(state, agent, base, since=told).model_dump(mode="json")
+        history = self._told.history(state, agent, since)
+        await self._durable()
+        return briefing, history, told
 
     async def admit(self, agent: str, experiment: str, plan: dict[str, Any], commits: list[str], dollars: float) -> str:
         """Empty when the plan may run, else why not."""
