@@ -7,13 +7,22 @@ process that owns the journal must end and fold the ledger afresh.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from protocol.events import AnyBody, Event
 from protocol.ledger import Ledger, LedgerError, Row, Snapshot, numbered, row_of
 
 
+@dataclass(frozen=True)
+class Batch:
+    """What one transaction makes durable."""
+
+    rows: list[Row]
+    snapshot: Snapshot | None
+
+
 class Journal:
-    """What waits for the disk. ``commit`` may run in another thread than ``append``, one commit at a time."""
+    """What waits for the disk."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -45,15 +54,24 @@ class Journal:
         self._live()
         self._snapshot = snapshot
 
-    def commit(self) -> None:
-        """Make everything durable that waits now. Raises ``LedgerError``, and from then on always."""
+    def take(self) -> Batch:
+        """What waits now, for one ``store``; it waits no more. To be called where ``append`` is, in the same thread."""
         self._live()
-        rows, snapshot, self._waiting, self._snapshot = self._waiting, self._snapshot, [], None
+        taken, self._waiting, self._snapshot = Batch(self._waiting, self._snapshot), [], None
+        return taken
+
+    def store(self, batch: Batch) -> None:
+        """Make a batch durable, in any thread, one at a time. Raises ``LedgerError``, and from then on always."""
+        self._live()
         try:
-            self._ledger.store(rows, snapshot)
+            self._ledger.store(batch.rows, batch.snapshot)
         except LedgerError as error:
             self._failed = error
             raise
+
+    def commit(self) -> None:
+        """Make everything durable that waits now."""
+        self.store(self.take())
 
     def _live(self) -> None:
         if self._failed is not None:

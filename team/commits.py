@@ -24,6 +24,6 @@ class Commits:
             return
         async with self._one_at_a_time:
             if self._durable < wanted:
-                taken_along = self._journal.last
-                await asyncio.to_thread(self._journal.commit)
+                taken_along, batch = self._journal.last, self._journal.take()
+                await asyncio.to_thread(self._journal.store, batch)
                 self._durable = taken_along

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from protocol import events as ev
-from protocol.journal import Journal
+from protocol.journal import Batch, Journal
 from protocol.ledger import Ledger, LedgerError
 from team.commits import Commits
 
@@ -16,9 +16,9 @@ class Counted(Journal):
 
     commits = 0
 
-    def commit(self) -> None:
+    def store(self, batch: Batch) -> None:
         self.commits += 1
-        super().commit()
+        super().store(batch)
 
 
 def stop(why: str) -> ev.StopRequested:
@@ -44,6 +44,18 @@ def test_calls_that_meet_share_commits_and_return_durable(tmp_path: Path) -> Non
         asyncio.run(everybody())
         assert 1 <= journal.commits <= 6
         assert len(list(reader.events())) == 60
+
+
+def test_what_is_decided_during_a_commit_waits_for_the_next_and_is_stored_once(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l", writer=True) as ledger:
+        journal = Journal(ledger)
+        journal.append(0.0, [("a", stop("first"))])
+        batch = journal.take()
+        journal.append(1.0, [("a", stop("meanwhile"))])
+        journal.store(batch)
+        assert [event.body for event in ledger.events()] == [stop("first")]
+        journal.commit()
+        assert [event.body for event in ledger.events()] == [stop("first"), stop("meanwhile")]
 
 
 def test_a_call_with_nothing_to_wait_for_costs_no_commit(tmp_path: Path) -> None:
