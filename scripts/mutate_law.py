@@ -1,16 +1,24 @@
 """Break each rule of the law, one at a time, in a copy of the tree, and require that its tests go red.
 
-    python scripts/mutate_law.py [WORD]        only mutations whose rule or file holds WORD
+    python scripts/mutate_law.py [WORD] [--processes 2] [--json FILE]     only mutations whose rule or file holds WORD
+    python scripts/mutate_law.py --stands                                 only: does each rule still stand in its file?
 
-A mutation that survives is a rule that no test holds: its name is printed and the exit status is 1.
+Each rule's own tests run, two rules at a time, each in a copy of its own. A mutation that survives is a rule that no
+test holds: its name is printed and the exit status is 1.
 """
 
+import argparse
+import atexit
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,7 +89,7 @@ MUTATIONS = (
     law("switch category", "admission", "if plan.category in closed_categories(", "if () and closed_categories("),
     law("cite the search", "admission", "if agent.search is not None and", "if False and"),
     law("cite a real search", "admission", "if plan.cites and", "if False and"),
-    law("say what differs", "admission", "if not plan.differs and", "if False and"),
+    law("say what differs", "admission", "if not plan.differs and plan.technique in", "if False and plan.technique in"),
     law("baseline first", "duties", "(agent) not in state.baselines:", "(agent) in ():"),
     law("await baselines", "duties", "if not ending(state, now) and _awaits", "if False and _awaits"),
     law("not for ever", "duties", "return not agent.alive and now", "return False and now"),
@@ -166,6 +174,18 @@ MUTATIONS = (
              "tests/team/workspace/test_hub.py"),
     Mutation("editable files only", "team/landing.py", "if foreign := ", "if foreign := set() and ",
              "tests/team/test_landing.py"),
+    law("money of experiments is reserved", "money", "2 * len(open_now(\"experiment\"))", "0"),
+    law("money of searches is reserved", "money", "+ len(open_now(\"search\")) ", ""),
+    law("money of merges is reserved", "money", "+ len(state.landings)", ""),
+    law("search waits for money", "duties", "and not money.search_is_affordable(state)", "and False", "money"),
+    law("experiment waits for money", "duties", "not money.experiment_is_affordable(state)", "False", "money"),
+    law("a failed commit is the last", "journal", "self._failed = error", "pass"),
+    law("a snapshot of another law", "ledger", "WHERE code = ?", "WHERE ? != ''", "snapshot"),
+    law("a harmed snapshot", "ledger", "any(_digest(row[1]) != row[2] for row in rows)", "False", "snapshot"),
+    law("a snapshot of other events", "ledger", "_digest(found[1], newest) != found[2]", "False", "snapshot"),
+    law("told once", "briefing", "newest = max(since, ", "newest = max(0, ", "briefing"),
+    law("all of its own", "briefing", "bisect_left(own, newest)", "0", "briefing"),
+    core("paid once", "if before is not None and (before.plan", "if False and (before.plan"),
     core("zombies", "if not asker.alive or asker.incarnation != incarnation:", "if False:"),
     core("same ask", "if asker.open is not None and asker.open.ask == ask:", "if False:"),
     core("old ask", "if asker.last_ask == ask:", "if False:"),
@@ -179,18 +199,21 @@ MUTATIONS = (
     core("no gap", "        if not admitted:\n            return (body,)", "        return (body,)"),
     core("A/A finds nothing", "and body.null_kept:", "and False:"),
     core("rounds end", "if rounds.round_is_over(self.state, now):", "if False:"),
-    core("the end", "why = duties.finished(self.state, self._clock())\n        if why:", "if False:"),
+    core("the end", "why = duties.finished(self.state, now)\n        if why:", "if False:"),
 )  # fmt: skip
 
 
-def survives(mutation: Mutation, tree: Path) -> bool:
-    """Whether the rule's tests stay green without the rule."""
+def misplaced(mutations: Sequence[Mutation]) -> list[str]:
+    """Rows of the table that the code has left behind: their text must stand exactly once in its file."""
+    found = [(m, (ROOT / m.path).read_text().count(m.old)) for m in mutations]
+    return [f"{m.rule}: {m.old!r} stands {count} times in {m.path}" for m, count in found if count != 1]
+
+
+def survives(mutation: Mutation) -> bool:
+    """Whether the rule's tests stay green without the rule, in this process' own copy."""
+    tree = _copy()
     file = tree / mutation.path
     text = file.read_text()
-    if text.count(mutation.old) != 1:
-        raise SystemExit(
-            f"{mutation.rule}: {mutation.old!r} stands {text.count(mutation.old)} times in {mutation.path}"
-        )
     file.write_text(text.replace(mutation.old, mutation.new))
     try:
         return green(tree, mutation.tests)
@@ -205,23 +228,44 @@ def green(tree: Path, *tests: str) -> bool:
     return run.returncode == 0
 
 
+@lru_cache(maxsize=1)
+def _copy() -> Path:
+    """A copy of the tree for this process, which goes when the process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="kt-mutants-")
+    atexit.register(folder.cleanup)
+    tree = Path(folder.name)
+    for part in PACKAGES:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
+    with (tree / "tests" / "conftest.py").open("a") as conftest:
+        conftest.write(NO_SHRINKING)
+    return tree
+
+
 def main() -> int:
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = [m for m in MUTATIONS if word in m.rule or word in m.path]
-    with tempfile.TemporaryDirectory(prefix="kt-mutants-") as name:
-        tree = Path(name)
-        for part in PACKAGES:
-            source = ROOT / part
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
-        with (tree / "tests" / "conftest.py").open("a") as conftest:
-            conftest.write(NO_SHRINKING)
-        if not green(tree, *sorted({m.tests for m in chosen})):
-            raise SystemExit("the tests are red without any mutation: mend them first")
-        alive: list[str] = []
-        for mutation in chosen:
-            alive += [mutation.rule] if survives(mutation, tree) else []
-            print("SURVIVES" if alive[-1:] == [mutation.rule] else "killed  ", mutation.rule, flush=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("word", nargs="?", default="")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="write the result here, too")
+    parser.add_argument("--stands", action="store_true")
+    asked = parser.parse_args()
+    chosen = [m for m in MUTATIONS if asked.word in m.rule or asked.word in m.path]
+    if lost := misplaced(chosen):
+        raise SystemExit("\n".join(lost))
+    if asked.stands:
+        return 0
+    if not green(_copy(), *sorted({m.tests for m in chosen})):
+        raise SystemExit("the tests are red without any mutation: mend them first")
+    alive: list[str] = []
+    with ProcessPoolExecutor(asked.processes) as processes:
+        for mutation, survived in zip(chosen, processes.map(survives, chosen), strict=True):
+            alive += [mutation.rule] if survived else []
+            print("SURVIVES" if survived else "killed  ", mutation.rule, flush=True)
     print(f"{len(chosen) - len(alive)} of {len(chosen)} killed", *(f"survivor: {rule}" for rule in alive), sep="\n")
+    if asked.json:
+        table = [{"rule": m.rule, "file": m.path, "tests": m.tests, "killed": m.rule not in alive} for m in chosen]
+        told = {"rules": len(chosen), "killed": len(chosen) - len(alive), "survivors": alive, "table": table}
+        asked.json.write_text(json.dumps(told, indent=1) + "\n")
     return 1 if alive else 0
 
 

@@ -1,6 +1,6 @@
 """What a mind is told: the newest of the team, all of its own, and each thing once, in however many parts."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import A, B, started
 
@@ -13,6 +13,7 @@ LAW = Policy(briefed=3, max_experiments=None)
 STEPS = st.lists(st.tuples(st.sampled_from([A, B]), st.sampled_from([Verdict.REVERT, Verdict.LOST])), max_size=14)
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_a_mind_is_told_the_teams_newest_and_all_of_its_own(steps: list[tuple[str, Verdict]]) -> None:
     story = started(LAW)
@@ -25,6 +26,7 @@ def test_a_mind_is_told_the_teams_newest_and_all_of_its_own(steps: list[tuple[st
     assert [past.id for past in briefing_of(story.state, A, "base").history] == wanted
 
 
+@settings(deadline=None)
 @given(STEPS, st.sets(st.integers(0, 14)))
 def test_an_agent_that_asks_often_is_told_everything_once(steps: list[tuple[str, Verdict]], asks: set[int]) -> None:
     story, told, known, heard = started(LAW), Told(), 0, list[str]()

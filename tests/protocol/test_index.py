@@ -1,6 +1,6 @@
 """The index is the state read another way: whatever happens, it equals what the state alone gives."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import A, B, Story, plan, started
 from test_state import EVENTS
@@ -51,6 +51,7 @@ def settle(story: Story) -> None:
 DEEDS = st.sampled_from(list(deeds(Story(), A)))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(AGENTS, DEEDS), max_size=25))
 def test_the_index_follows_every_story(steps: list[tuple[str, str]]) -> None:
     story = started()

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.messages import Pair, Restart
@@ -41,6 +41,7 @@ def alone(restarts: list[Restart], name: str) -> Samples:
     return Samples(np.array([pair_location(group) for group in groups]), mean, pair_variance(residuals, mean))
 
 
+@settings(deadline=None)
 @given(measured())
 def test_workloads_together_are_each_alone(restarts: list[Restart]) -> None:
     names = tuple(restarts[0].pairs)
