@@ -292,7 +292,7 @@ def growth(seen: Measured) -> dict[str, Any]:
     """CPU microseconds per event in each window, and the slope of a straight line through them per 100,000 events."""
     marks = np.array(seen.windows)
     events = np.diff(marks[:, 0])
-    cost = 1e6 * np.diff(marks[:, 2]) / events
+    cost = (1e6 * np.diff(marks[:, 2]) / events).tolist()
     middle = (marks[1:, 0] + marks[:-1, 0]) / 2e5
     kept = slice(1, None)  # the first window holds the baselines
     if len(cost) < 6:
@@ -300,9 +300,9 @@ def growth(seen: Measured) -> dict[str, Any]:
     (slope, level), spread = np.polyfit(middle[kept], cost[kept], 1, cov=True)
     return {
         "cpu us per event by window": [round(one, 1) for one in cost],
-        "us per event at the start of the line": round(level, 1),
-        "growth over 100,000 events, us per event": round(slope, 1),
-        "its 95 % interval": [round(slope + side * 1.96 * float(np.sqrt(spread[0, 0])), 1) for side in (-1, 1)],
+        "us per event at the start of the line": round(float(level), 1),
+        "growth over 100,000 events, us per event": round(float(slope), 1),
+        "its 95 % interval": [round(float(slope) + side * 1.96 * float(np.sqrt(spread[0, 0])), 1) for side in (-1, 1)],
     }
 
 
