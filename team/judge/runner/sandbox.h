@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>

@@ -88,6 +88,7 @@ def environment(room: Path, interpret: bool) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LC_ALL": "C.UTF-8",
         "HOME": str(room),
+        "USER": "candidate",  # the uid that it runs under may have no name, and torch asks for one
         "TMPDIR": str(room / "cache"),
         "PYTHONPATH": os.pathsep.join(package_folders()),
         "PYTHONDONTWRITEBYTECODE": "1",

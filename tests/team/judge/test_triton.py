@@ -1,5 +1,8 @@
 """The Triton contract without a GPU: traced to machine code and a plan, and interpreted to see whether it is right."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,20 @@ from team.judge.failures import Failed
 from team.judge.inputs import InputSource
 from team.judge.kernels import Kernel, KernelShop
 from team.judge.simplicity import compared
+from team.judge.triton import host
 from team.judge.triton.bench import InterpretingBench
 from team.judge.triton.plan import Copy, Fill, Launch, Plan
 from team.judge.triton.shop import TritonShop
 from team.tasks.task import Task, load_task
 
 FACTS = {"multiprocessor_count": 132, "max_shared_mem": 232448}
+
+
+def test_a_uid_without_a_name_is_no_obstacle(tmp_path: Path) -> None:
+    code = "import getpass, os; os.geteuid() or os.setuid(54321); print(getpass.getuser())"
+    env = {**host.environment(tmp_path, interpret=True), "PYTHONPATH": ""}
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert said.stdout.strip() == "candidate", said.stderr
 
 
 def quickly(cases: Iterable[str], quick: set[str]) -> list[Any]:
