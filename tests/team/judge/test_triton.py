@@ -1,6 +1,5 @@
 """The Triton contract without a GPU: traced to machine code and a plan, and interpreted to see whether it is right."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
