@@ -1,5 +1,7 @@
 // Whether the launches in a captured graph follow one another. Each call of `solve` must wait for the one before it: work
-// that hangs on an older node, or on none, would let calls overlap, and a throughput would be sold as a time.
+// that hangs on an older node, or on none, would let calls overlap, and a throughput would be sold as a time. A
+// programmatic dependency lets a node begin before its parent has ended: it waits for what its parent waited for, and for
+// no more. Within a call that is a kernel's own business; across calls it is an overlap.
 #pragma once
 #include <cstdint>
 #include <cuda_runtime.h>
@@ -44,6 +46,12 @@ class Watch {
     }
 
   private:
+    struct Parent {
+        cudaGraphNode_t node;
+        bool ended;  // the child waits for the parent's end, not only for its beginning
+    };
+    using Parents = std::map<cudaGraphNode_t, std::vector<Parent>>;
+
     static constexpr size_t kMost = 20000;  // nodes; ancestors are kept as one bit for each pair of nodes
 
     const std::vector<uint64_t>& ancestors(size_t wanted) {
@@ -51,8 +59,8 @@ class Watch {
         while (!path.empty()) {
             size_t at = path.back();
             bool ready = before_[at].empty();
-            for (cudaGraphNode_t parent : ready ? parents_[handles_[at]] : std::vector<cudaGraphNode_t>()) {
-                size_t number = index_.at(parent);
+            for (const Parent& parent : ready ? parents_[handles_[at]] : std::vector<Parent>()) {
+                size_t number = index_.at(parent.node);
                 if (!before_[number].empty()) continue;
                 path.push_back(number);
                 ready = false;
@@ -66,10 +74,10 @@ class Watch {
 
     void join_parents(size_t at) {
         std::vector<uint64_t> all(words_ + 1);
-        for (cudaGraphNode_t parent : parents_[handles_[at]]) {
-            size_t number = index_.at(parent);
+        for (const Parent& parent : parents_[handles_[at]]) {
+            size_t number = index_.at(parent.node);
             for (size_t word = 0; word < words_; word++) all[word] |= before_[number][word];
-            all[number / 64] |= 1ull << (number % 64);
+            if (parent.ended) all[number / 64] |= 1ull << (number % 64);
         }
         before_[at] = all;
     }
@@ -96,20 +104,23 @@ class Watch {
         return nodes;
     }
 
-    static std::map<cudaGraphNode_t, std::vector<cudaGraphNode_t>> parents_of(cudaGraph_t graph) {
+    // Before CUDA 13 a graph with a programmatic dependency has no edges to tell of: then everything overlaps.
+    static Parents parents_of(cudaGraph_t graph) {
         size_t count = 0;
-        std::map<cudaGraphNode_t, std::vector<cudaGraphNode_t>> parents;
+        Parents parents;
 #if CUDART_VERSION >= 13000
         if (cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &count) != cudaSuccess) return parents;
         std::vector<cudaGraphNode_t> from(count), to(count);
         std::vector<cudaGraphEdgeData> data(count);
         if (cudaGraphGetEdges(graph, from.data(), to.data(), data.data(), &count) != cudaSuccess) return parents;
+        for (size_t i = 0; i < count; i++)
+            parents[to[i]].push_back({from[i], data[i].type != cudaGraphDependencyTypeProgrammatic});
 #else
         if (cudaGraphGetEdges(graph, nullptr, nullptr, &count) != cudaSuccess) return parents;
         std::vector<cudaGraphNode_t> from(count), to(count);
         if (cudaGraphGetEdges(graph, from.data(), to.data(), &count) != cudaSuccess) return parents;
+        for (size_t i = 0; i < count; i++) parents[to[i]].push_back({from[i], true});
 #endif
-        for (size_t i = 0; i < count; i++) parents[to[i]].push_back(from[i]);
         return parents;
     }
 
@@ -117,7 +128,7 @@ class Watch {
     std::vector<cudaGraphNode_t> handles_;
     std::vector<size_t> born_;  // the call in which a node appeared; 0: before the first
     std::vector<std::vector<cudaGraphNode_t>> tails_;  // what ended each call
-    std::map<cudaGraphNode_t, std::vector<cudaGraphNode_t>> parents_;
+    Parents parents_;
     std::vector<std::vector<uint64_t>> before_;
     size_t words_ = 0;
 };

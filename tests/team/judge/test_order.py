@@ -16,3 +16,5 @@ def test_overlapping_launches_are_counted(tmp_path: Path) -> None:
     assert found["chain"] == found["fork"] == "0"
     assert int(found["roots"]) == 1
     assert int(found["pool"]) >= 1
+    assert found["within"] == "0"
+    assert int(found["across"]) == 3

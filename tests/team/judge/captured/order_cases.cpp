@@ -8,10 +8,10 @@ struct Case {
     FakeGraph graph;
     order::Watch watch;
 
-    int* add(std::initializer_list<int*> parents) {
+    int* add(std::initializer_list<int*> parents, bool early = false) {
         int* node = new int;
         graph.nodes.push_back(node);
-        for (int* parent : parents) graph.edges.push_back({parent, node});
+        for (int* parent : parents) graph.edges.push_back({parent, node}), graph.early.push_back(early);
         return node;
     }
     void call(std::initializer_list<int*> tails) {
@@ -59,4 +59,25 @@ int main() {
     pool.call({start, first, second});
     pool.call({pool.add({start, first})});  // waits for the first call only
     pool.print("pool");
+
+    Case within;  // two kernels a call, the second of which begins before the first has ended
+    tail = within.add({});
+    within.call({tail});
+    for (int i = 0; i < 3; i++) {
+        int* before = within.add({tail});
+        tail = within.add({before}, true);
+        within.call({before, tail});
+        tail = within.add({before, tail});
+        within.call({tail});
+    }
+    within.print("within");
+
+    Case across;  // every call begins before the one before it has ended
+    tail = across.add({});
+    across.call({tail});
+    for (int i = 0; i < 3; i++) {
+        tail = across.add({tail}, true);
+        across.call({tail});
+    }
+    across.print("across");
 }
