@@ -1,7 +1,7 @@
 """Which plans the law lets run. ``refusal`` answers with a sentence, or None when the plan may run."""
 
-from protocol import directions
-from protocol.counters import closed_categories
+from protocol import directions, failure_modes, plateau, profiling, sweep
+from protocol.counters import abandoned_in, closed_categories
 from protocol.events import InteractsBadly
 from protocol.index import change_of
 from protocol.messages import Plan
@@ -13,12 +13,16 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
     agent = state.agents[agent_name]
     if agent.owes_search:
         return "a search is owed: report it before the next experiment"
-    if plan.technique in state.abandoned:
+    if blind := profiling.refusal(state, agent_name, base):
+        return blind
+    if plan.technique in abandoned_in(state, agent):
         return f"'{plan.technique}' was abandoned by the team after repeated crashes: choose another technique"
     if outside := directions.refusal(state, agent_name, plan.category):
         return outside
     if plan.category in closed_categories(state.policy, agent.streaks):
         return f"category '{plan.category}' is closed for this experiment: switch category"
+    if plan.category in state.closed:
+        return f"category '{plan.category}' is closed to the team: {state.closed[plan.category]}; switch category"
     if agent.search is not None and plan.cites != agent.search.id:
         return f"the plan must cite search '{agent.search.id}'"
     if plan.cites and plan.cites not in state.searches:
@@ -30,7 +34,11 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
         return f"this change and what the base holds did not pay together ({against}): say in 'differs' what is new"
     if other := _running(state, agent_name, plan, base):
         return f"{other} is running this very change on the same base: propose another"
-    return None
+    if repeated := failure_modes.refusal(state, agent_name, plan, base):
+        return repeated
+    if missing := plateau.passes_by(state, agent, plan):
+        return f"phase plateau: take a heavy lift, or say in 'passed_over' what stands against {', '.join(missing)}"
+    return sweep.refusal(state, agent, plan)
 
 
 def _bad_composition(state: CampaignState, plan: Plan, base: str) -> InteractsBadly | None:

@@ -1,14 +1,19 @@
 """What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
 
 from bisect import bisect_left
+from math import log1p
 
-from protocol.counters import closed_categories, phase_of
+from protocol.counters import abandoned_in, closed_for, phase_of
 from protocol.directions import directed
 from protocol.events import InteractsBadly
+from protocol.failure_modes import failure_modes_of
 from protocol.findings import ranked
-from protocol.messages import BadPair, Briefing, PastExperiment, Position, Verdict
+from protocol.messages import BadPair, Briefing, Chronicle, PastExperiment, Position, Verdict
 from protocol.money import allowance
+from protocol.plateau import untried_lifts
+from protocol.profiling import profile_of
 from protocol.state import CampaignState, ExperimentState
+from protocol.sweep import due_items
 from protocol.wire import pack
 
 
@@ -18,6 +23,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str, since: int = 0
     ``since``: how many of the team's verdicts the agent was told before; they are left out of the history.
     """
     agent, started, claim = state.agents[agent_name], state.started, directed(state, agent_name)
+    profile = profile_of(state, agent_name)
     return Briefing(
         agent=agent_name,
         role=agent.member.role,
@@ -29,18 +35,22 @@ def briefing_of(state: CampaignState, agent_name: str, base: str, since: int = 0
         base=base,
         workloads=started.workloads,
         phase=phase_of(state.policy, agent.streaks),
-        position=agent.profile.position if agent.profile else Position.UNKNOWN,
+        position=profile.position if profile else Position.UNKNOWN,
         direction=(f"{claim.name}: {claim.about}" if claim.about else claim.name) if claim else "",
         round=state.rounds + 1,
         allowed_categories=claim.allowed if claim else (),
         forbidden_categories=claim.forbidden if claim else (),
         findings=ranked(state, agent_name),
-        closed_categories=closed_categories(state.policy, agent.streaks),
-        abandoned=tuple(state.abandoned),
+        closed_categories=tuple(sorted(closed_for(state, agent))),
+        abandoned=abandoned_in(state, agent),
         search=agent.search,
         advice=started.advice,
+        lifts=untried_lifts(state, agent),
+        sweep=due_items(state, agent),
+        insights=tuple(state.insights),
+        warnings=tuple(str(finding) for finding in failure_modes_of(state, agent_name)),
         history=tuple(past_of(state, e) for e in history_of(state, agent_name, since)),
-        profile=agent.profile,
+        profile=profile,
         refused=_refused(state, agent_name),
         bad_pairs=tuple(_bad_pair(state, pair) for pair in state.bad_pairs),
         law=state.policy,
@@ -80,6 +90,20 @@ class Told:
             if len(self._words) > 2 * state.policy.briefed:
                 del self._words[next(iter(self._words))]
         return known
+
+
+def chronicle_of(state: CampaignState) -> Chronicle:
+    """What a research duty reads: the record of the whole team, and nothing else."""
+    started = state.started
+    return Chronicle(
+        task=started.task,
+        language=started.language,
+        numerics=started.numerics,
+        floors={device: noise.floor for device, noise in state.noise.items()},
+        threshold=log1p(state.policy.threshold),
+        history=tuple(past_of(state, e) for e in state.judged if e.verdict is not Verdict.LOST),
+        profile=state.main_profile or next((a.profile for a in state.agents.values() if a.profile), None),
+    )
 
 
 def _refused(state: CampaignState, agent_name: str) -> tuple[str, ...]:

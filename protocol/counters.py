@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from protocol.record import AgentState, CampaignState, ExperimentState
 
 _NEVER_RAN = (Verdict.LOST,)
+Approach = tuple[str, str]
+"""A technique and the direction in which it was tried."""
 
 
 @dataclass
@@ -26,6 +28,9 @@ class Streaks:
     category: str = ""
     category_reverts: int = 0
     early_from: int = 0
+    since_fresh: int = 0
+    polished: str = ""
+    polish: int = 0
 
 
 def count(state: CampaignState, experiment: ExperimentState) -> None:
@@ -35,6 +40,7 @@ def count(state: CampaignState, experiment: ExperimentState) -> None:
     agent = state.agents[experiment.agent]
     agent.streaks.experiments += 1
     _count_crashes(state, experiment)
+    _count_polish(state.policy, agent.streaks, experiment)
     if experiment.verdict is not None and experiment.verdict.kept:
         _count_keep(state, agent, experiment)
     else:
@@ -42,15 +48,30 @@ def count(state: CampaignState, experiment: ExperimentState) -> None:
         _count_revert(state.policy, agent, experiment)
 
 
-def _count_crashes(state: CampaignState, experiment: ExperimentState) -> None:
+def approach_of(experiment: ExperimentState) -> Approach:
+    """What the experiment tried, and where."""
     assert experiment.plan is not None
-    name = experiment.plan.technique
+    return experiment.plan.technique, experiment.direction
+
+
+def _count_crashes(state: CampaignState, experiment: ExperimentState) -> None:
+    approach = approach_of(experiment)
+    name = "\n".join(approach)
     if experiment.verdict is not Verdict.CRASHED:
         state.crash_streaks.pop(name, None)
         return
     state.crash_streaks[name] = state.crash_streaks.get(name, 0) + 1
-    if state.crash_streaks[name] >= state.policy.abandon_after and name not in state.abandoned:
-        state.abandoned.append(name)
+    if state.crash_streaks[name] >= state.policy.abandon_after and approach not in state.abandoned:
+        state.abandoned.append(approach)
+
+
+def _count_polish(policy: Policy, streaks: Streaks, experiment: ExperimentState) -> None:
+    """Experiments in a row in one category whose measured effect stayed under the plateau's gain, kept or not."""
+    assert experiment.plan is not None
+    small = experiment.overall is not None and abs(expm1(experiment.overall.gain)) < policy.plateau_gain
+    same = streaks.polished == experiment.plan.category
+    streaks.polished = experiment.plan.category
+    streaks.polish = (streaks.polish + 1 if same else 1) if small else 0
 
 
 def _count_keep(state: CampaignState, agent: AgentState, experiment: ExperimentState) -> None:
@@ -96,6 +117,19 @@ def phase_of(policy: Policy, streaks: Streaks) -> Phase:
     return Phase.MID if age < policy.late_from else Phase.LATE
 
 
+def abandoned_in(state: CampaignState, agent: AgentState) -> tuple[str, ...]:
+    """Techniques that the team abandoned in the direction of the agent's experiment."""
+    direction = getattr(agent.open.duty, "direction", "") if agent.open else ""
+    return tuple(technique for technique, where in state.abandoned if where == direction)
+
+
+def closed_for(state: CampaignState, agent: AgentState) -> set[str]:
+    """Every category that is closed to the agent's next experiment."""
+    return {*closed_categories(state.policy, agent.streaks), *state.closed}
+
+
 def closed_categories(policy: Policy, streaks: Streaks) -> tuple[str, ...]:
     """The category that this agent must leave for its next experiment, when there is one."""
-    return (streaks.category,) if streaks.category_reverts >= policy.close_category_after else ()
+    if streaks.category_reverts >= policy.close_category_after:
+        return (streaks.category,)
+    return (streaks.polished,) if streaks.polish >= policy.polish_after else ()

@@ -4,15 +4,15 @@ Order of precedence: the end, the baseline, other agents' landings, what the law
 the baseline, and then the next experiment.
 """
 
-from math import exp
-
-from protocol import directions, money
+from protocol import directions, money, profiling, sweep
 from protocol.messages import (
     Baseline,
     Duty,
     Experiment,
     Profile,
+    Recheck,
     Remeasure,
+    Research,
     ResolveMerge,
     Rest,
     Search,
@@ -20,6 +20,7 @@ from protocol.messages import (
     VerifyLanding,
 )
 from protocol.state import AgentState, CampaignState, LandingState
+from protocol.stopping import early_stop
 
 REST_SECONDS = 0.5
 
@@ -36,7 +37,7 @@ def next_duty(state: CampaignState, name: str, now: float) -> Duty:
         return _baseline(state, now)
     if not ending(state, now) and _awaits_baselines(state, now):
         return Rest(seconds=REST_SECONDS, why="waiting for the other agents' baselines")
-    return _landing(state, name, now) or _owed(state, agent, now) or _last_words(state, now) or _experiment(state, name)
+    return _landing(state, name, now) or _owed(state, name, now) or _last_words(state, now) or _experiment(state, name)
 
 
 def ending(state: CampaignState, now: float) -> str:
@@ -51,8 +52,8 @@ def ending(state: CampaignState, now: float) -> str:
         return f"the budget of {policy.max_minutes:g} minutes is spent"
     if policy.max_dollars is not None and money.is_spent(state):
         return f"the budget of ${policy.max_dollars:.2f} is spent"
-    if _target_is_met(state):
-        return f"the target of {policy.target_speedup:g}x is exceeded and the last tries brought nothing"
+    if enough := early_stop(state):
+        return enough
     return "no agent has another admissible idea" if _all_exhausted(state, now) else ""
 
 
@@ -70,16 +71,6 @@ def finished(state: CampaignState, now: float) -> str:
     if not why or state.landings or state.index.busy():
         return ""
     return "" if _owes_last_word(state) else why
-
-
-def _target_is_met(state: CampaignState) -> bool:
-    """Main exceeds the target by a direct measurement, and the team's last experiments were all reverts."""
-    target, policy = state.policy.target_speedup, state.policy
-    last = state.main_measured[-1].estimate if state.main_measured else None
-    if target is None or last is None or exp(last.low) <= target:
-        return False
-    recent = [state.experiments[name].verdict for name in state.verdicts[-policy.plateau_after :]]
-    return len(recent) >= policy.plateau_after and not any(verdict and verdict.kept for verdict in recent)
 
 
 def spent_experiments(state: CampaignState) -> int:
@@ -116,7 +107,8 @@ def _exhausted(state: CampaignState, name: str) -> bool:
     agent = state.agents[name]
     if state.failing(agent):
         return True
-    return not agent.owes_search and agent.exhausted_on != "" and directions.has_nothing_left(state, name)
+    done = not agent.owes_search and agent.exhausted_on != "" and directions.has_nothing_left(state, name)
+    return done and not sweep.due_items(state, agent)
 
 
 def _landing(state: CampaignState, name: str, now: float) -> Duty | None:
@@ -181,16 +173,24 @@ def _being_handled(state: CampaignState, landing: LandingState) -> bool:
     return any(isinstance(d, VerifyLanding | ResolveMerge) and d.experiment == landing.experiment for d in duties)
 
 
-def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
+def _owed(state: CampaignState, name: str, now: float) -> Duty | None:
+    agent = state.agents[name]
     if ending(state, now) or state.failing(agent):
         return None
-    if agent.owes_search and not money.search_is_affordable(state):
+    if state.device_of(agent) in state.recalibrate and not _calibrating(state, state.device_of(agent)):
+        return Baseline(id=_id(state, "b"), commit=state.started.commit)
+    research = state.owes_research and not state.index.with_open("research")
+    if (agent.owes_rechecks or agent.owes_search or research) and not money.search_is_affordable(state):
         return _await_money()
+    if agent.owes_rechecks:
+        return _recheck(state, agent.owes_rechecks[0])
     if agent.owes_search:
         tries = state.policy.stuck_after
         return Search(id=_id(state, "s"), why=f"{tries} experiments in a row without a keep")
-    if agent.owes_profile:
-        return Profile(id=_id(state, "p"), commit=agent.owes_profile)
+    if commit := profiling.owed(state, name):
+        return Profile(id=_id(state, "p"), commit=commit)
+    if research:
+        return Research(id=_id(state, "r"), why=state.owes_research)
     if _measuring_main(state) or state.main == state.started.commit:
         return None
     if state.rounds > state.measured_in_round and _owes_last_word(state):
@@ -198,6 +198,16 @@ def _owed(state: CampaignState, agent: AgentState, now: float) -> Duty | None:
     if len(state.verdicts) - state.measured_at >= state.policy.recheck_every:
         return _remeasure(state, f"{state.policy.recheck_every} experiments since main was measured")
     return None
+
+
+def _recheck(state: CampaignState, ident: str) -> Recheck:
+    experiment = state.experiments[ident]
+    assert experiment.plan is not None
+    return Recheck(id=_id(state, "k"), experiment=ident, technique=experiment.plan.technique, base=experiment.base)
+
+
+def _calibrating(state: CampaignState, device: str) -> bool:
+    return any(state.device_of(state.agents[name]) == device for name in state.index.with_open("baseline"))
 
 
 def _last_words(state: CampaignState, now: float) -> Duty | None:

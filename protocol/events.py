@@ -21,11 +21,15 @@ from protocol.messages import (
     Message,
     Noise,
     Parameter,
+    PassedOver,
     Plan,
     ProfileReport,
+    RecheckReport,
+    ResearchReport,
     Role,
     SearchReport,
     Standing,
+    Strategy,
     Verdict,
 )
 from protocol.policy import Policy
@@ -77,6 +81,7 @@ class CampaignStarted(Body):
     categories: tuple[Category, ...] = Field(
         default=(), description="what directions are made of; without any there are no directions"
     )
+    strategy: Strategy = Field(default_factory=Strategy, description="what the law must know of the catalog")
 
 
 class AgentJoined(Body):
@@ -171,6 +176,9 @@ class NothingProposed(Body):
     why: str
     failed: bool = False
     dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    passed_over: tuple[PassedOver, ...] = Field(
+        default=(), description="what the law wanted next, each with the reason that stands against it"
+    )
 
 
 class ExperimentReported(Body):
@@ -229,6 +237,34 @@ class MergeResolved(Body):
     commit: str = Field(default="", description="empty when the mind cannot resolve it")
     why: str = Field(description="how it was resolved, or why it cannot be")
     dollars: float = Field(default=0.0, ge=0.0)
+
+
+class RecheckReported(Body):
+    """A technique that regressed was compared with its card."""
+
+    kind: Literal["recheck_reported"] = "recheck_reported"
+    report: RecheckReport
+
+
+class ResearchReported(Body):
+    """The record was read with a clean mind."""
+
+    kind: Literal["research_reported"] = "research_reported"
+    report: ResearchReport
+
+
+class TeamStuck(Body):
+    """Every agent is stuck at once: each owes a search and gets a fresh direction."""
+
+    kind: Literal["team_stuck"] = "team_stuck"
+    times: int = Field(ge=1, description="how often in a row, without a KEEP between")
+
+
+class SubmissionProposed(Body):
+    """The team was stuck twice in a row: near the ceiling. The user may wrap up; the campaign goes on until then."""
+
+    kind: Literal["submission_proposed"] = "submission_proposed"
+    why: str
 
 
 class LandingPrepared(Body):
@@ -497,6 +533,10 @@ AnyBody = Annotated[
     | ProfileReported
     | LandingConflicted
     | MergeResolved
+    | RecheckReported
+    | ResearchReported
+    | TeamStuck
+    | SubmissionProposed
     | LandingPrepared
     | LandingMeasured
     | InteractsBadly

@@ -82,6 +82,22 @@ class Verdict(StrEnum):
 Parameter = int | float | str | bool
 
 
+class Excuse(StrEnum):
+    """The only reasons that count for passing over a heavy lift or an item of the tactical sweep."""
+
+    PREREQUISITE = "missing prerequisite"
+    REFERENCE = "missing reference"
+    HARDWARE = "hardware limit"
+
+
+class PassedOver(Message):
+    """Something that the law wanted next and that cannot be done: a technique, or an item of the sweep, by name."""
+
+    name: str = Field(min_length=1)
+    kind: Excuse
+    reason: str = Field(min_length=1, description="what is missing, in one sentence")
+
+
 class Plan(Message):
     """One change, argued before it is run. All fields are required by the law except those with a default."""
 
@@ -100,6 +116,10 @@ class Plan(Message):
     rewrite: str = Field(default="", description="the design in one sentence when this is a principled rewrite")
     differs: str = Field(default="", description="what is different from the team's reverted try of the same technique")
     cites: str = Field(default="", description="id of the search that inspired it, when a search duty was owed")
+    sweep: str = Field(default="", description="item of the tactical sweep that this experiment is, when it is one")
+    passed_over: tuple[PassedOver, ...] = Field(
+        default=(), description="heavy lifts and sweep items that are due and not taken, each with its reason"
+    )
 
 
 class Variant(Message):
@@ -133,6 +153,47 @@ class SearchReport(Message):
     technique: str
     category: str
     why: str
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+
+
+class Compared(Message):
+    """One line of a re-check: what the card says against what is seen."""
+
+    what: str
+    card: str = Field(description="what the card asks for or promises")
+    seen: str = Field(description="what the site, the profile or the failure shows")
+    holds: bool
+
+
+class RecheckReport(Message):
+    """The answer to a re-check duty: card against evidence, and whether something else spoiled the technique."""
+
+    id: str
+    experiment: str
+    technique: str
+    compared: tuple[Compared, ...] = Field(min_length=1)
+    suspect: str = Field(default="", description="the orthogonal fault that would explain the regression; empty: none")
+    dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+
+    @property
+    def closes(self) -> bool:
+        """True when nothing but the technique itself explains the regression."""
+        return not self.suspect
+
+
+class Insight(Message):
+    """One thing that the record of the campaign shows: what, why it is so, and what to do next."""
+
+    what: str = Field(min_length=1)
+    why: str = Field(min_length=1)
+    next: str = Field(min_length=1)
+
+
+class ResearchReport(Message):
+    """The answer to a research duty: what a clean reading of the record shows."""
+
+    id: str
+    insights: tuple[Insight, ...] = Field(min_length=1)
     dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
@@ -343,6 +404,24 @@ class Remeasure(Message):
     why: str
 
 
+class Recheck(Message):
+    """Compare a catalogued technique that regressed with its card, and look for an orthogonal fault."""
+
+    kind: Literal["recheck"] = "recheck"
+    id: str
+    experiment: str
+    technique: str
+    base: str = Field(description="commit that the regressed experiment started from")
+
+
+class Research(Message):
+    """Read the record of the campaign with a clean mind: it is given nothing else."""
+
+    kind: Literal["research"] = "research"
+    id: str
+    why: str
+
+
 class Rest(Message):
     """Nothing to do now; ask again after this many seconds."""
 
@@ -359,7 +438,17 @@ class Stop(Message):
 
 
 Duty = Annotated[
-    Experiment | Baseline | Search | Profile | VerifyLanding | ResolveMerge | Remeasure | Rest | Stop,
+    Experiment
+    | Baseline
+    | Search
+    | Profile
+    | Recheck
+    | Research
+    | VerifyLanding
+    | ResolveMerge
+    | Remeasure
+    | Rest
+    | Stop,
     Field(discriminator="kind"),
 ]
 
@@ -422,6 +511,39 @@ class Finding(Message):
         return self.kind in ("gain", "landed")
 
 
+# ---------------------------------------------------------------- the strategy matrix, as the law knows it
+
+
+class HeavyLift(Message):
+    """A structural technique of the matrix's plateau cell."""
+
+    technique: str
+    category: str
+    needs: str = Field(default="", description="what must hold before it is due")
+
+
+class SweepItem(Message):
+    """One item of the tactical sweep. A plan that names it must use one of its techniques, unless it lists none."""
+
+    name: str
+    title: str
+    techniques: tuple[str, ...] = ()
+    categories: tuple[str, ...] = Field(default=(), description="categories of its techniques; a closed one bars it")
+
+
+class Strategy(Message):
+    """What the law must know of the technique catalog; the team fills it in when a campaign starts."""
+
+    heavy_lifts: dict[Position, tuple[HeavyLift, ...]] = Field(
+        default_factory=dict[Position, tuple[HeavyLift, ...]],
+        description="position -> the heavy lifts of its plateau cell",
+    )
+    sweep: tuple[SweepItem, ...] = Field(default=(), description="the tactical sweep, in its order")
+    field_evidence: dict[str, str] = Field(
+        default_factory=dict[str, str], description="technique -> the figure from the field that its card carries"
+    )
+
+
 # ---------------------------------------------------------------- what a mind is told
 
 
@@ -466,6 +588,18 @@ class BadPair(Message):
     why: str
 
 
+class Chronicle(Message):
+    """The ledger's rendering for a research duty: what was done and what came of it, and no source text."""
+
+    task: str
+    language: Literal["cpp", "cuda", "triton"]
+    numerics: Literal["reference", "strict", "approximate"]
+    floors: dict[str, float] = Field(description="device -> smallest log gain that it can tell from nothing")
+    threshold: float = Field(description="smallest log gain that is kept")
+    history: tuple[PastExperiment, ...] = ()
+    profile: ProfileReport | None = None
+
+
 class Briefing(Message):
     """Everything a mind gets for one proposal, built from the ledger and never from memory."""
 
@@ -491,6 +625,14 @@ class Briefing(Message):
     abandoned: tuple[str, ...] = Field(default=(), description="techniques that the team abandoned after crashes")
     search: SearchReport | None = Field(default=None, description="the next plan must cite it when present")
     advice: tuple[Advice, ...] = Field(default=(), description="of earlier campaigns, the most promising first")
+    lifts: tuple[HeavyLift, ...] = Field(
+        default=(), description="on a plateau: untried heavy lifts, each to be taken or passed over with a reason"
+    )
+    sweep: tuple[SweepItem, ...] = Field(
+        default=(), description="open items of the tactical sweep while it is due; the next plan is the first of them"
+    )
+    insights: tuple[Insight, ...] = Field(default=(), description="what research in the record found, newest last")
+    warnings: tuple[str, ...] = Field(default=(), description="failure modes that the record shows now")
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
     refused: tuple[str, ...] = Field(default=(), description="why this experiment's earlier plans were refused")

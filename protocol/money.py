@@ -18,7 +18,8 @@ def allowance(state: CampaignState) -> float | None:
 def bound(state: CampaignState) -> float:
     """What everything that is in flight may still cost."""
     open_now = state.index.with_open
-    claims = 2 * len(open_now("experiment")) + len(open_now("search")) + len(state.landings)
+    alone = sum(len(open_now(kind)) for kind in ("search", "recheck", "research"))
+    claims = 2 * len(open_now("experiment")) + alone + len(state.landings)
     return claims * (allowance(state) or 0.0)
 
 

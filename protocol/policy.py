@@ -90,6 +90,31 @@ class Policy(BaseModel):
     plateau_after: int = Field(
         default=5, ge=1, description="small KEEPs in a row, or reverts in a row, that mean plateau"
     )
+    polish_after: int = Field(
+        default=5, ge=1, description="experiments in a row of one category without effect that close it like reverts"
+    )
+    ceiling_after: int = Field(
+        default=2, ge=1, description="times in a row that the whole team is stuck until submission is proposed"
+    )
+    sweep_after: int = Field(
+        default=2, ge=1, description="same-category reverts in a row that begin the tactical sweep after phase early"
+    )
+    research_after: int = Field(default=5, ge=2, description="experiments so close to each other that research is owed")
+    research_within: float = Field(default=0.05, gt=0.0, description="spread of speeds that counts as so close")
+    research_after_incorrect: int = Field(
+        default=3, ge=1, description="different approaches of one agent that were incorrect until research is owed"
+    )
+    insights: int = Field(default=12, ge=1, description="newest insights of research that every mind is shown")
+    chased_after: int = Field(
+        default=2, ge=1, description="small gains not found again at landing until their device is calibrated again"
+    )
+    one_change_lines: int = Field(
+        default=200, ge=1, description="changed lines over which a KEEP that is no rewrite cannot be attributed"
+    )
+    error_growth_after: int = Field(default=3, ge=2, description="KEEPs in a row with growing error that are a drift")
+    error_near_tolerance: float = Field(
+        default=0.5, gt=0.0, le=1.0, description="share of its tolerance from which a growing error is acted upon"
+    )
     rewrite_resets_at: float = Field(
         default=0.10, gt=0.0, description="a rewrite's KEEP of this gain returns its agent to early"
     )
@@ -151,5 +176,7 @@ class Policy(BaseModel):
         description="share of the money that one duty of a mind may cost; it counts as spent while the duty is open",
     )
     target_speedup: float | None = Field(
-        default=None, gt=1.0, description="speedup over the baseline that ends the search early"
+        default=None, gt=1.0, description="speedup over the baseline that may end the search early"
     )
+    stop_after_reverts: int = Field(default=5, ge=1, description="reverts in a row that an early stop needs")
+    stop_after_directions: int = Field(default=2, ge=1, description="directions over which those must be spread")

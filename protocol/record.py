@@ -7,6 +7,8 @@ from typing import Literal
 from protocol import counters
 from protocol import events as ev
 from protocol.archive import Archive
+from protocol.counters import Approach
+from protocol.failure_modes import Symptoms
 from protocol.index import Index
 from protocol.lineage import Lineage
 from protocol.messages import (
@@ -16,16 +18,19 @@ from protocol.messages import (
     Duty,
     Estimate,
     Finding,
+    Insight,
     Measurement,
     Noise,
     Parameter,
     Plan,
     ProfileReport,
+    RecheckReport,
     SearchReport,
     Standing,
     Verdict,
 )
 from protocol.policy import Policy
+from protocol.stopping import Tail
 from protocol.submission import SubmissionState
 
 
@@ -71,6 +76,10 @@ class AgentState:
     tries: int = 0
     failures: int = 0
     unsettled: list[str] = field(default_factory=list[str])
+    sweeping: bool = False
+    owes_rechecks: list[str] = field(default_factory=list[str])
+    recent: list[float] = field(default_factory=list[float])
+    incorrect: set[Approach] = field(default_factory=set[Approach])
 
 
 @dataclass
@@ -87,6 +96,7 @@ class ExperimentState:
     last_refused: ev.PlanRefused | None = None
     commit: str = ""
     parameters: dict[str, Parameter] = field(default_factory=dict[str, Parameter])
+    lines: tuple[int, int] = (0, 0)
     screened: tuple[tuple[dict[str, Parameter], float | None], ...] = ()
     measurement: Measurement | None = None
     verdict: Verdict | None = None
@@ -161,7 +171,13 @@ class CampaignState:
     ``levels`` the log gain over the baseline of every kept or landed commit as its steps add up,
     ``lineage`` which changes such a commit contains, ``bad_pairs`` the compositions that did not pay,
     ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST,
-    ``claims`` the open direction of each claimed category, ``dealt`` the round that directions were dealt for last."""
+    ``claims`` the open direction of each claimed category, ``dealt`` the round that directions were dealt for last.
+
+    ``planned`` counts admitted plans by technique, ``swept`` says of each closed item of the tactical sweep why,
+    ``closed`` names categories that are closed to all, ``rechecks`` holds None while a report is awaited,
+    ``unprofiled`` is the large gain of main that nobody has profiled (``unprofiled_twin`` the same tree under its
+    author's commit), ``recalibrate`` the devices that owe an A/A calibration and why.
+    """
 
     start: ev.CampaignStarted | None = None
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
@@ -176,12 +192,27 @@ class CampaignState:
     lineage: Lineage = field(default_factory=Lineage)
     bad_pairs: list[ev.InteractsBadly] = field(default_factory=list[ev.InteractsBadly])
     crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
-    abandoned: list[str] = field(default_factory=list[str])
+    abandoned: list[Approach] = field(default_factory=list[Approach])
     searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])
     reverted: set[str] = field(default_factory=set[str])
     verdicts: list[str] = field(default_factory=list[str])
     lost: int = 0
     credits: dict[str, int] = field(default_factory=dict[str, int])
+    planned: dict[str, int] = field(default_factory=dict[str, int])
+    swept: dict[str, str] = field(default_factory=dict[str, str])
+    sweep_flights: dict[str, str] = field(default_factory=dict[str, str])
+    tail: Tail = field(default_factory=Tail)
+    stuck_in_a_row: int = 0
+    proposed: str = ""
+    closed: dict[str, str] = field(default_factory=dict[str, str])
+    rechecks: dict[str, RecheckReport | None] = field(default_factory=dict[str, RecheckReport | None])
+    owes_research: str = ""
+    insights: list[Insight] = field(default_factory=list[Insight])
+    unprofiled: str = ""
+    unprofiled_twin: str = ""
+    main_profile: ProfileReport | None = None
+    recalibrate: dict[str, str] = field(default_factory=dict[str, str])
+    symptoms: Symptoms = field(default_factory=Symptoms)
     main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
     measured_in_round: int = 0
     measured_at: int = 0

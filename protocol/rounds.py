@@ -17,6 +17,7 @@ from math import exp, expm1, log1p
 from typing import TYPE_CHECKING, Literal
 
 from protocol import events as ev
+from protocol import failure_modes, stuck
 from protocol.messages import Standing, Verdict
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def recap(state: CampaignState) -> tuple[str, ...]:
     fresh: dict[str, list[ExperimentState]] = {name: [] for name in state.agents}
     for experiment in _fresh(state):
         fresh[experiment.agent].append(experiment)
-    return tuple(_line(name, experiments) for name, experiments in fresh.items())
+    agents = (_line(name, experiments) for name, experiments in fresh.items())
+    return (*agents, *failure_modes.lines(state), *stuck.lines(state))
 
 
 def _fresh(state: CampaignState) -> list[ExperimentState]:

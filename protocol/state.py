@@ -8,7 +8,7 @@ is in ``protocol.record``.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from protocol import counters, findings
+from protocol import counters, failure_modes, findings, profiling, recheck, research, stopping, stuck, sweep
 from protocol import events as ev
 from protocol.messages import Category, Experiment, Role, Standing, Verdict
 from protocol.record import (
@@ -21,6 +21,10 @@ from protocol.record import (
     OpenDuty,
 )
 from protocol.submission import SubmissionState
+
+_ON_VERDICT = (
+    counters.count, stuck.count, sweep.count, stopping.count, research.count, recheck.count, failure_modes.count,
+)  # fmt: skip
 
 __all__ = ["AgentState", "CampaignState", "ExperimentState", "LandingState", "OpenDuty", "apply", "fold", "role_of"]
 
@@ -75,13 +79,21 @@ def _duty_failed(state: CampaignState, event: ev.Event, body: ev.DutyFailed) -> 
 
 def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineMeasured) -> None:
     state.noise[body.device] = body.noise
-    state.baselines[body.device] = body.model_copy(update={"measurement": body.measurement.without_samples()})
+    slim = body.model_copy(update={"measurement": body.measurement.without_samples()})
+    state.baselines.setdefault(body.device, slim)
     state.index.measured(state)
+    failure_modes.calibrated(state, body.device)
     _close(state, event.agent, body.duty)
 
 
 def _baseline_refused(state: CampaignState, event: ev.Event, body: ev.BaselineRefused) -> None:
-    state.baseline_refused = body.why
+    agent = state.agents[event.agent]
+    if state.device_of(agent) in state.baselines:
+        failure_modes.calibrated(
+            state, state.device_of(agent)
+        )  # it was measured before: what is known of its noise stands
+    else:
+        state.baseline_refused = body.why
     _close(state, event.agent, body.duty)
 
 
@@ -92,6 +104,8 @@ def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted)
     state.numbered += 1
     experiment.number = state.numbered
     state.dollars += body.dollars
+    state.planned[body.plan.technique] = state.planned.get(body.plan.technique, 0) + 1
+    sweep.admitted(state, experiment)
 
 
 def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -> None:
@@ -110,9 +124,11 @@ def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingPro
         _close(state, event.agent, body.experiment)
         return
     if counters.closed_categories(state.policy, agent.streaks):
-        agent.streaks.category_reverts = 0  # there was nowhere to switch to: the closed category opens again
+        # there was nowhere to switch to: the closed category opens again
+        agent.streaks.category_reverts = agent.streaks.polish = 0
     else:
         _found_nothing(state, agent, experiment)
+    sweep.nothing_proposed(state, agent, body.passed_over)
     _close(state, event.agent, body.experiment)
 
 
@@ -125,7 +141,7 @@ def _found_nothing(state: CampaignState, agent: AgentState, experiment: Experime
 
 def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.ExperimentReported) -> None:
     experiment = state.experiments[body.experiment]
-    experiment.commit, experiment.parameters = body.commit, body.parameters
+    experiment.commit, experiment.parameters, experiment.lines = body.commit, body.parameters, body.lines
     experiment.screened, experiment.measurement = body.screened, body.measurement.without_samples()
     experiment.dollars += body.dollars
     state.dollars += body.dollars
@@ -152,13 +168,25 @@ def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.Experimen
         step = experiment.overall.gain if experiment.overall else 0.0
         state.levels[experiment.commit] = state.levels.get(experiment.base, 0.0) + step
         state.lineage.grow(experiment.commit, experiment.base, experiment.id)
-    counters.count(state, experiment)
+    sweep.over(state, experiment)
+    if body.verdict is Verdict.LOST:
+        _unplan(state, experiment.plan.technique)
+        return
+    for follow in _ON_VERDICT:
+        follow(state, experiment)
     if finding := findings.of_experiment(state, experiment):
         findings.note(state, finding)
     direction = state.directions.get(experiment.direction)
-    if direction is not None and body.verdict is not Verdict.LOST:
+    if direction is not None:
         direction.tries += 1
         direction.keeps += body.verdict is Verdict.KEEP
+
+
+def _unplan(state: CampaignState, technique: str) -> None:
+    """A plan that was lost was not tried."""
+    state.planned[technique] -= 1
+    if not state.planned[technique]:
+        del state.planned[technique]
 
 
 def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchReported) -> None:
@@ -172,8 +200,7 @@ def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchRepor
 
 
 def _profile_reported(state: CampaignState, event: ev.Event, body: ev.ProfileReported) -> None:
-    agent = state.agents[event.agent]
-    agent.profile, agent.owes_profile = body.report, ""
+    profiling.reported(state, event.agent, body.report)
     _close(state, event.agent, body.duty)
 
 
@@ -188,6 +215,26 @@ def _merge_resolved(state: CampaignState, event: ev.Event, body: ev.MergeResolve
         state.landings[body.experiment].resolution = body
     state.dollars += body.dollars
     _close(state, event.agent, body.duty)
+
+
+def _recheck_reported(state: CampaignState, event: ev.Event, body: ev.RecheckReported) -> None:
+    recheck.reported(state, event.agent, body.report)
+    state.dollars += body.report.dollars
+    _close(state, event.agent, body.report.id)
+
+
+def _research_reported(state: CampaignState, event: ev.Event, body: ev.ResearchReported) -> None:
+    research.reported(state, body.report)
+    state.dollars += body.report.dollars
+    _close(state, event.agent, body.report.id)
+
+
+def _team_stuck(state: CampaignState, event: ev.Event, body: ev.TeamStuck) -> None:
+    stuck.owe_searches(state, body.times)
+
+
+def _submission_proposed(state: CampaignState, event: ev.Event, body: ev.SubmissionProposed) -> None:
+    state.proposed = body.why
 
 
 def _landing_prepared(state: CampaignState, event: ev.Event, body: ev.LandingPrepared) -> None:
@@ -211,15 +258,18 @@ def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     whole = body.how == "whole tree"
     state.lineage.grow(body.commit, state.experiments[body.experiment].base if whole else body.before, body.experiment)
     state.landed.append(body)
-    _settled(state, body.experiment)
-    state.experiments[body.experiment].landing = "landed"
-    state.agents[state.experiments[body.experiment].agent].kept_base = ""  # what it held on for is on main
+    landing, experiment = _settled(state, body.experiment), state.experiments[body.experiment]
+    experiment.landing = "landed"
+    state.agents[experiment.agent].kept_base = ""  # what it held on for is on main
+    profiling.landed(state, experiment, landing, body)
+    failure_modes.landed(state, experiment, landing, body)
     _note_landing(state, body)
 
 
 def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefused) -> None:
-    _settled(state, body.experiment)
-    state.experiments[body.experiment].landing = f"refused: {body.why}"
+    landing, experiment = _settled(state, body.experiment), state.experiments[body.experiment]
+    experiment.landing = f"refused: {body.why}"
+    failure_modes.refused(state, experiment, landing)
     _note_landing(state, body)
 
 
@@ -228,10 +278,11 @@ def _note_landing(state: CampaignState, body: ev.Landed | ev.LandingRefused) -> 
         findings.note(state, finding)
 
 
-def _settled(state: CampaignState, experiment: str) -> None:
+def _settled(state: CampaignState, experiment: str) -> LandingState | None:
     landing = state.landings.pop(experiment, None)
     if landing is not None:
         state.agents[landing.agent].unsettled.remove(experiment)
+    return landing
 
 
 def _interacts_badly(state: CampaignState, event: ev.Event, body: ev.InteractsBadly) -> None:
@@ -243,6 +294,7 @@ def _mended(state: CampaignState, event: ev.Event, body: ev.Mended) -> None:
 
 
 def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured) -> None:
+    failure_modes.main_measured(state, body)
     state.main_measured.append(body.model_copy(update={"measurement": body.measurement.without_samples()}))
     state.measured_at = len(state.verdicts)
     state.measured_in_round = state.rounds
@@ -289,6 +341,7 @@ def _direction_proposed(state: CampaignState, event: ev.Event, body: ev.Directio
 def _round_ended(state: CampaignState, event: ev.Event, body: ev.RoundEnded) -> None:
     state.rounds = body.number
     state.round_from = len(state.verdicts)
+    failure_modes.round_ended(state)
     state.round_log.append(body)
     state.round_mains.append(state.main)
     state.round_began, state.round_idle = event.time, state.idle_time
@@ -387,6 +440,10 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.ProfileReported: _profile_reported,
     ev.LandingConflicted: _landing_conflicted,
     ev.MergeResolved: _merge_resolved,
+    ev.RecheckReported: _recheck_reported,
+    ev.ResearchReported: _research_reported,
+    ev.TeamStuck: _team_stuck,
+    ev.SubmissionProposed: _submission_proposed,
     ev.LandingPrepared: _landing_prepared,
     ev.LandingMeasured: _landing_measured,
     ev.InteractsBadly: _interacts_badly,

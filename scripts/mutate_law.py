@@ -69,7 +69,7 @@ MUTATIONS = (
     law("search after three", "counters", "agent.owes_search, streaks.since_search = True, 0", "pass"),
     law("keep clears the streak", "counters", "streaks.without_keep = streaks.since_search = 0", "pass"),
     law("credit", "counters", "if cited in state.searches:", "if False:"),
-    law("abandon", "counters", "state.abandoned.append(name)", "pass"),
+    law("abandon", "counters", "state.abandoned.append(approach)", "pass"),
     law("crashes in a row", "counters", "state.crash_streaks.pop(name, None)", "pass"),
     law("category reverts in a row", "counters", "if same else 1", "if True else 1"),
     law("keep opens the category", "counters", 'streaks.category, streaks.category_reverts = "", 0', "pass"),

@@ -15,7 +15,7 @@ import ray
 from pydantic import TypeAdapter
 
 from protocol.events import AnyBody, ExperimentReported, Member, MergeResolved, NothingProposed
-from protocol.messages import Briefing, Duty, Experiment, Noise, PastExperiment, Plan, Rest, Stop
+from protocol.messages import Briefing, Chronicle, Duty, Experiment, Noise, PastExperiment, Plan, Rest, Stop
 from protocol.policy import Policy
 from protocol.wire import decode
 from roles.minds.registry import make_mind
@@ -63,6 +63,10 @@ class Line:
         briefing, history, self._verdicts = told
         self._history += [PastExperiment.model_validate(decode(past)) for past in history]
         return Briefing.model_validate(briefing).model_copy(update={"history": tuple(self._history)})
+
+    def chronicle(self) -> Chronicle:
+        """The record of the whole team."""
+        return Chronicle.model_validate(ray.get(self._coordinator.chronicle.remote()))
 
     def admit(self, experiment: str, plan: Plan, commits: list[str], dollars: float) -> str:
         """Empty when the plan may run."""

@@ -6,7 +6,7 @@ same code. Every method that an agent calls may be called twice with the same ar
 
 from collections.abc import Callable
 
-from protocol import directions, duties, rounds, steering
+from protocol import directions, duties, rounds, steering, stuck
 from protocol import events as ev
 from protocol.admission import refusal
 from protocol.journal import Journal
@@ -22,7 +22,9 @@ from protocol.messages import (
     Outcome,
     Plan,
     Profile,
+    Recheck,
     Remeasure,
+    Research,
     ResolveMerge,
     Rest,
     Search,
@@ -182,7 +184,7 @@ class Coordination:
             return (self._main_measured(body),)
         if isinstance(body, ev.SearchReported):
             return body, *directions.from_search(self.state, agent, body.report)
-        if isinstance(body, ev.BaselineMeasured) and not body.null_kept and not body.planted_found:
+        if isinstance(body, ev.BaselineMeasured) and self._is_blind(body):
             blind = 2 * self.state.policy.planted_gain  # what was planted could not be seen: claim nothing near it
             noise = body.noise.model_copy(update={"floor": max(body.noise.floor, blind)})
             return (body.model_copy(update={"noise": noise}),)
@@ -190,6 +192,11 @@ class Coordination:
             why = "A/A found a difference between two identical kernels: the device is too disturbed to judge on"
             return body, ev.BaselineRefused(duty=body.duty, why=why)
         return (body,)
+
+    def _is_blind(self, body: ev.BaselineMeasured) -> bool:
+        """A calibration that missed what was planted, or a later one that found what was not there."""
+        again = body.device in self.state.baselines
+        return not body.planted_found if not body.null_kept else again
 
     def _experiment_over(self, body: ev.ExperimentReported | ev.NothingProposed) -> tuple[ev.AnyBody, ...]:
         """An experiment whose plan was admitted has a number and gets a verdict; without a plan it has neither."""
@@ -267,12 +274,21 @@ class Coordination:
         """A person ends the rounds: from now on every agent works by itself on main."""
         self._record(rounds.end_team_phase(self.state, why))
 
+    def _stuck(self, now: float) -> bool:
+        """Record that the team is stuck, if it is; true when a round of it has to end for fresh directions."""
+        follows = stuck.what_follows(self.state)
+        if not follows or duties.ending(self.state, now):
+            return False
+        self.record("", *follows)
+        return not self.state.team_over and len(self.state.verdicts) > self.state.round_from
+
     def advance(self) -> None:
         """Append what follows from the state by itself: the end of a round, the end of the campaign."""
         if self.state.start is None or self.state.finished:
             return
         now = self._clock()
-        if rounds.round_is_over(self.state, now):
+        afresh = self._stuck(now)
+        if afresh or rounds.round_is_over(self.state, now):
             self._record(rounds.end(self.state))
             if not duties.ending(self.state, now):
                 self._record(directions.due_to_all(self.state))
@@ -288,6 +304,7 @@ _ANSWERS: dict[type[Duty], tuple[type[ev.Body], ...]] = {
     Experiment: (ev.ExperimentReported, ev.NothingProposed),
     Search: (ev.SearchReported, ev.DutyFailed),
     Profile: (ev.ProfileReported,),
+    Research: (ev.ResearchReported,),
 }
 
 
@@ -297,6 +314,8 @@ def _answers(body: ev.AnyBody, duty: Duty) -> bool:
         return body.experiment == duty.experiment
     if isinstance(body, ev.MergeResolved) and isinstance(duty, ResolveMerge):
         return body.experiment == duty.experiment
+    if isinstance(body, ev.RecheckReported) and isinstance(duty, Recheck):
+        return (body.report.experiment, body.report.technique) == (duty.experiment, duty.technique)
     if isinstance(body, ev.MainMeasured) and isinstance(duty, Remeasure):
         return (body.base, body.commit) == (duty.base, duty.candidate)
     return isinstance(body, _ANSWERS.get(type(duty), ()))
@@ -305,7 +324,7 @@ def _answers(body: ev.AnyBody, duty: Duty) -> bool:
 def _duty_of(body: ev.AnyBody) -> str:
     if isinstance(body, ev.ExperimentReported | ev.NothingProposed):
         return body.experiment
-    if isinstance(body, ev.SearchReported):
+    if isinstance(body, ev.SearchReported | ev.RecheckReported | ev.ResearchReported):
         return body.report.id
     if isinstance(
         body,

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from protocol.briefing import Told, briefing_of
+from protocol.briefing import Told, briefing_of, chronicle_of
 from protocol.events import LandingRefused, Mended, NotesFailed, body_from
 from protocol.journal import Journal
 from protocol.landings import pending
@@ -112,6 +112,10 @@ class Coordinator:
         history = self._told.history(state, agent, since)
         await self._durable()
         return briefing, history, told
+
+    async def chronicle(self) -> dict[str, Any]:
+        """What a research duty reads."""
+        return chronicle_of(self._coordination.state).model_dump(mode="json")
 
     async def admit(self, agent: str, experiment: str, plan: dict[str, Any], commits: list[str], dollars: float) -> str:
         """Empty when the plan may run, else why not."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from protocol.messages import Briefing, Measurement, Noise, Outcome, Plan
+from protocol.messages import Briefing, Chronicle, Measurement, Noise, Outcome, Plan
 from protocol.policy import Policy
 from roles.minds.mind import Mind
 from team.devices.device import Device
@@ -21,6 +21,10 @@ class Lead(Protocol):
 
     def briefing(self, base: str) -> Briefing:
         """What the mind is told."""
+        ...
+
+    def chronicle(self) -> Chronicle:
+        """The record of the whole team."""
         ...
 
     def admit(self, experiment: str, plan: Plan, commits: list[str], dollars: float) -> str:

@@ -15,7 +15,9 @@ from protocol.messages import (
     Measurement,
     Merge,
     Profile,
+    Recheck,
     Remeasure,
+    Research,
     ResolveMerge,
     Search,
     VerifyLanding,
@@ -115,6 +117,17 @@ def perform_profile(desk: Desk, duty: Profile) -> ev.ProfileReported:
     return ev.ProfileReported(duty=duty.id, report=report)
 
 
+def perform_recheck(desk: Desk, duty: Recheck) -> ev.RecheckReported:
+    """Compare a technique that regressed with its card, on the source that it was tried on."""
+    desk.supply.fetch(duty.base)
+    return ev.RecheckReported(report=desk.mind.recheck(briefing_for(desk, duty.base), duty))
+
+
+def perform_research(desk: Desk, duty: Research) -> ev.ResearchReported:
+    """Read the record, and nothing but the record."""
+    return ev.ResearchReported(report=desk.mind.reflect(desk.lead.chronicle(), duty.id))
+
+
 def median_ns(measured: Measurement) -> dict[str, float]:
     """Median nanoseconds per launch of the base, by workload."""
     names = measured.restarts[0].pairs if measured.restarts else {}
@@ -126,6 +139,8 @@ PERFORM: dict[type, Callable[..., ev.AnyBody]] = {
     Experiment: perform_experiment,
     Search: perform_search,
     Profile: perform_profile,
+    Recheck: perform_recheck,
+    Research: perform_research,
     VerifyLanding: perform_verification,
     ResolveMerge: perform_resolution,
     Remeasure: perform_remeasure,

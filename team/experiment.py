@@ -36,8 +36,13 @@ def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | 
         try:
             proposal = desk.mind.propose(briefing)
         except NothingToPropose as nothing:
-            failed = isinstance(nothing, MindFailed)
-            return ev.NothingProposed(experiment=duty.id, why=nothing.why, failed=failed, dollars=nothing.dollars)
+            return ev.NothingProposed(
+                experiment=duty.id,
+                why=nothing.why,
+                failed=isinstance(nothing, MindFailed),
+                dollars=nothing.dollars,
+                passed_over=nothing.passed_over,
+            )
         try:
             commits = [_commit(desk, duty, proposal.plan, variant) for variant in proposal.variants]
         except Refused as refused:

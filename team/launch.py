@@ -26,6 +26,7 @@ from protocol.problem import Problem
 from protocol.snapshot import restore
 from protocol.state import CampaignState
 from roles.techniques.catalog import pool
+from roles.techniques.strategy import strategy_for
 from team.errors import UserError
 from team.guardian import RAY_FOLDER
 from team.recovery import diagnose, examine
@@ -112,6 +113,7 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         advice_note=scope.advice_note,
         submit=scope.submit,
         categories=pool(language_of(spec)),
+        strategy=strategy_for(language_of(spec), spec.numerics),
     )
 
 

@@ -6,10 +6,25 @@ same briefing always gives the same proposal.
 
 from collections.abc import Mapping
 
-from protocol.messages import Briefing, Merge, Plan, Proposal, Resolution, SearchReport, Source
+from protocol.messages import (
+    Briefing,
+    Chronicle,
+    Merge,
+    Plan,
+    Proposal,
+    Recheck,
+    RecheckReport,
+    ResearchReport,
+    Resolution,
+    SearchReport,
+    Source,
+)
 from roles.merger import resolve_mechanically
 from roles.minds.candidates import SITE, Candidate, admissible, admissible_cards, at_site, candidates, tries
+from roles.minds.excuses import excuses
 from roles.minds.mind import CannotResolve, NothingToPropose
+from roles.minds.reading import insights
+from roles.minds.rechecking import recheck
 from roles.minds.variants import share_of, site_key, variants_of
 from roles.techniques.card import Card
 from roles.techniques.catalog import all_cards
@@ -25,12 +40,15 @@ class CatalogMind:
         if briefing.language not in ("cpp", "cuda"):
             raise NothingToPropose(f"the catalog has no source transform for {briefing.language}")
         refused = len(briefing.refused)
-        for candidate in _ordered(candidates(briefing), briefing):
+        found = candidates(briefing)
+        for candidate, item in _in_turn(found, briefing):
             variants = variants_of(candidate, briefing)
             if variants and not refused:
-                return Proposal(plan=_plan(candidate, briefing), variants=variants, dollars=0.0)
+                passed = excuses(briefing, found, candidate.card.name, item)
+                plan = _plan(candidate, briefing).model_copy(update={"sweep": item, "passed_over": passed})
+                return Proposal(plan=plan, variants=variants, dollars=0.0)
             refused -= bool(variants)
-        raise NothingToPropose(_exhausted(briefing))
+        raise NothingToPropose(_exhausted(briefing), passed_over=excuses(briefing, found))
 
     def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
         """The catalog's edits are mechanical: one that does not build is a defect, not a draft."""
@@ -42,6 +60,14 @@ class CatalogMind:
         if resolution is None:
             raise CannotResolve("the technique has no such site in main's text, and the hunks overlap")
         return resolution
+
+    def recheck(self, briefing: Briefing, duty: Recheck) -> RecheckReport:
+        """The card against the site, the profile and the failure, mechanically."""
+        return recheck(briefing, duty)
+
+    def reflect(self, chronicle: Chronicle, duty_id: str) -> ResearchReport:
+        """Regularities of the record: what moved, what is noise, what goes with what, what was never tried."""
+        return ResearchReport(id=duty_id, insights=insights(chronicle))
 
     def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
         """An offline search of the catalog itself: the cards of the cell that the team has not tried."""
@@ -77,6 +103,20 @@ def _ordered(found: list[Candidate], briefing: Briefing) -> list[Candidate]:
         return found
     wanted = briefing.search.technique
     return sorted(found, key=lambda each: each.card.name != wanted)
+
+
+def _in_turn(found: list[Candidate], briefing: Briefing) -> list[tuple[Candidate, str]]:
+    """What the law wants first: heavy lifts of a plateau, then items of the sweep in their order, then all others.
+
+    Each candidate comes with the item of the sweep that it would be, which is empty for the others.
+    """
+    ordered = _ordered(found, briefing)
+    wanted = {lift.technique for lift in briefing.lifts}
+    lifts = [each for each in ordered if each.card.name in wanted]
+    turns = [(each, "") for each in lifts]
+    for item in briefing.sweep:
+        turns += [(each, item.name) for each in ordered if each.card.name in item.techniques]
+    return [*turns, *((each, "") for each in ordered if each not in lifts)]
 
 
 def _exhausted(briefing: Briefing) -> str:

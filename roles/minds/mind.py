@@ -4,16 +4,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from protocol.messages import Briefing, Measurement, Merge, Proposal, Resolution, SearchReport
+from protocol.messages import (
+    Briefing,
+    Chronicle,
+    Measurement,
+    Merge,
+    PassedOver,
+    Proposal,
+    Recheck,
+    RecheckReport,
+    ResearchReport,
+    Resolution,
+    SearchReport,
+)
 
 
 class NothingToPropose(Exception):
-    """The mind has no admissible idea for this briefing. ``why`` goes to the ledger, and what it cost (US dollars)."""
+    """The mind has no admissible idea for this briefing. ``why`` goes to the ledger, with what it cost (US dollars) and
+    what the law wanted next, each with the reason that stands against it."""
 
-    def __init__(self, why: str, dollars: float = 0.0) -> None:
+    def __init__(self, why: str, dollars: float = 0.0, passed_over: tuple[PassedOver, ...] = ()) -> None:
         super().__init__(why)
         self.why = why
         self.dollars = dollars
+        self.passed_over = passed_over
 
 
 class MindFailed(NothingToPropose):
@@ -60,4 +74,12 @@ class Mind(Protocol):
 
     def resolve(self, merge: Merge) -> Resolution:
         """Both changes in one text, on top of main's, or ``CannotResolve``."""
+        ...
+
+    def recheck(self, briefing: Briefing, duty: Recheck) -> RecheckReport:
+        """The regressed experiment against its card; ``briefing`` holds the source at the experiment's base."""
+        ...
+
+    def reflect(self, chronicle: Chronicle, duty_id: str) -> ResearchReport:
+        """What the record shows to a mind that knows nothing else; its ``id`` is ``duty_id``."""
         ...

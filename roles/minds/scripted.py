@@ -6,7 +6,25 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from protocol.messages import Briefing, Merge, Message, Plan, Proposal, Resolution, SearchReport, Source, Variant
+from protocol.messages import (
+    Briefing,
+    Chronicle,
+    Compared,
+    Excuse,
+    Insight,
+    Merge,
+    Message,
+    PassedOver,
+    Plan,
+    Proposal,
+    Recheck,
+    RecheckReport,
+    ResearchReport,
+    Resolution,
+    SearchReport,
+    Source,
+    Variant,
+)
 from roles.minds.mind import CannotResolve, NothingToPropose
 
 Script = Sequence[Proposal] | Callable[[Briefing], Proposal]
@@ -65,6 +83,19 @@ class ScriptedMind:
             dollars=0.0,
         )
 
+    def recheck(self, briefing: Briefing, duty: Recheck) -> RecheckReport:
+        """Says that it follows a script."""
+        compared = Compared(what="script", card="none", seen="a scripted mind has no cards", holds=True)
+        return RecheckReport(
+            id=duty.id, experiment=duty.experiment, technique=duty.technique, compared=(compared,), suspect=""
+        )
+
+    def reflect(self, chronicle: Chronicle, duty_id: str) -> ResearchReport:
+        """Counts the record, and follows its script."""
+        what = f"{len(chronicle.history)} experiments are on record"
+        insight = Insight(what=what, why="the record says so", next="the script's next line")
+        return ResearchReport(id=duty_id, insights=(insight,))
+
 
 class NoChangeMind(ScriptedMind):
     """Proposes edits that change nothing but a comment: an A/A campaign, in which nothing may be kept."""
@@ -93,6 +124,7 @@ def _no_change(briefing: Briefing) -> Proposal:
         rewrite="",
         differs="",
         cites=briefing.search.id if briefing.search is not None else "",
+        passed_over=tuple(_unwanted(name) for name in _due(briefing)),
     )
     comment = f"{text}\n{mark} no change {briefing.agent} {briefing.number}\n"
     return Proposal(plan=plan, variants=(Variant(files={path: comment}),), dollars=0.0)
@@ -103,3 +135,12 @@ def _category(briefing: Briefing) -> str:
     names = [name for name in briefing.allowed_categories if name not in briefing.closed_categories]
     names = names or list(briefing.allowed_categories) or ["none-0", "none-1"]
     return names[briefing.number % len(names)]
+
+
+def _unwanted(name: str) -> PassedOver:
+    return PassedOver(name=name, kind=Excuse.PREREQUISITE, reason="an A/A check applies no technique")
+
+
+def _due(briefing: Briefing) -> list[str]:
+    """What the law wants next: heavy lifts and items of the sweep."""
+    return [*(lift.technique for lift in briefing.lifts), *(item.name for item in briefing.sweep)]

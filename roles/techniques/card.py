@@ -53,6 +53,7 @@ class Citation:
 class Card:
     """One technique. ``expected_gain`` is a log gain where it applies; ``transform`` is None for knowledge alone.
 
+    ``evidence`` from the field begins with its figure ("4 to 8 times ...") or with the words "field figure".
     ``cores`` is how many CPU cores the kernel must be allowed for the card to make sense. ``arch`` is the least
     architecture with the features used, empty for any; ``needs`` what must hold before it is tried; ``proof`` what
     shows that it took effect: metrics, instructions, launches or times. ``conflicts`` and ``combines`` name cards.
@@ -83,6 +84,11 @@ class Card:
     proof: str = ""
     conflicts: tuple[str, ...] = ()
     combines: tuple[str, ...] = ()
+
+    @property
+    def from_field(self) -> bool:
+        """True when somebody has measured the technique: a regression is then re-checked before it is closed."""
+        return self.evidence[0].isdigit() or self.evidence.startswith("field figure")
 
     def suits(self, position: Position, phase: Phase) -> bool:
         """True when the card belongs to the matrix cell; an unknown position matches every position."""

@@ -7,7 +7,8 @@ Three tables, all of card names in the catalog (a test holds them to it):
   ``heavy_lifts(position, language)`` gives them for one kernel; for ``Position.UNKNOWN`` it gives those of every
   position, each once. The four conditions in ``WHEN_DUE`` hold for all of them.
 * ``SWEEP``: the tactical sweep, in its order, one item an experiment; ``sweep(language)`` leaves out items that have no
-  technique for the language.
+  technique for the language. A CPU has a sweep of its own, ``SWEEP_ON_CPU``, of which nothing is left out: an item
+  without a technique in the catalog is for minds that write their own.
 
 ``protocol`` does not import this module: whoever starts a campaign hands it the names (they are plain strings).
 """
@@ -159,6 +160,19 @@ SWEEP: tuple[SweepItem, ...] = (
     SweepItem("dispatch", "Per-workload dispatch", ("size_dispatch", "shape_dispatch")),
 )
 
+SWEEP_ON_CPU: tuple[SweepItem, ...] = (
+    SweepItem("alignment", "Known alignment, or padding", ("assume_aligned",)),
+    SweepItem(
+        "vector-width",
+        "Unroll factors and vector widths",
+        ("unroll_pragma", "contiguous_unroll", "omp_simd", "split_accumulator"),
+    ),
+    SweepItem("register-tile", "Right-sized register blocks", ("knobs", "register_block", "block_accumulated")),
+    SweepItem("aliasing", "Restricted, const or prefetched reads", ("restrict",)),
+    SweepItem("loop-order", "Order and tile schedule of the loop nest", ("tile_nest", "loop_interchange")),
+    SweepItem("dispatch", "Per-workload dispatch", ()),
+)
+
 
 def _speaks(technique: str, language: Language) -> bool:
     card = card_named(technique)
@@ -181,6 +195,8 @@ def heavy_lifts(position: Position, language: Language) -> tuple[HeavyLift, ...]
 
 def sweep(language: Language) -> tuple[SweepItem, ...]:
     """The tactical sweep for one language, each item with the techniques that exist for it."""
+    if language == "cpp":
+        return SWEEP_ON_CPU
     mine = (
         SweepItem(each.name, each.title, tuple(name for name in each.techniques if _speaks(name, language)))
         for each in SWEEP

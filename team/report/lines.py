@@ -188,6 +188,29 @@ def _mended(state: CampaignState, event: ev.Event, body: ev.Mended) -> list[Segm
     return _note("mended", "bold yellow", " ".join(body.what))
 
 
+def _recheck_reported(state: CampaignState, event: ev.Event, body: ev.RecheckReported) -> list[Segment]:
+    checked = body.report
+    fits = sum(one.holds for one in checked.compared)
+    word = f"stays open: {checked.suspect}" if checked.suspect else "is closed: nothing else explains it"
+    return _note(
+        "re-check", "blue", f"{checked.technique}: {fits} of {len(checked.compared)} points of its card hold; it {word}"
+    )
+
+
+def _research_reported(state: CampaignState, event: ev.Event, body: ev.ResearchReported) -> list[Segment]:
+    found = body.report.insights
+    return _note("research", "blue", f"{event.agent}: {'; '.join(one.what for one in found)}")
+
+
+def _team_stuck(state: CampaignState, event: ev.Event, body: ev.TeamStuck) -> list[Segment]:
+    times = f", {body.times} times in a row" if body.times > 1 else ""
+    return _note("stuck", "yellow", f"every agent is stuck at once{times}: each owes a search and starts afresh")
+
+
+def _submission_proposed(state: CampaignState, event: ev.Event, body: ev.SubmissionProposed) -> list[Segment]:
+    return _note("proposal", "bold yellow", f"submit now? {body.why}")
+
+
 def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> list[Segment]:
     main = w.speedup(w.ratio(main_speedup(state).estimate.gain))
     how = "" if body.how == "cherry-pick" else f" ({body.how})"
@@ -304,6 +327,10 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.MergeResolved: _merge_resolved,
     ev.InteractsBadly: _interacts_badly,
     ev.Mended: _mended,
+    ev.RecheckReported: _recheck_reported,
+    ev.ResearchReported: _research_reported,
+    ev.TeamStuck: _team_stuck,
+    ev.SubmissionProposed: _submission_proposed,
     ev.Landed: _landed,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,

@@ -194,7 +194,9 @@ def _failure_row(state: CampaignState, name: str, tries: list[ExperimentState]) 
         (e.overall for e in tries if e.overall), key=lambda o: -math.inf if math.isnan(o.gain) else o.gain, default=None
     )
     verdicts = list(dict.fromkeys(e.verdict for e in tries))
-    abandoned = el("span", "abandoned", class_="tag odd") if name in state.abandoned else None
+    abandoned = (
+        el("span", "abandoned", class_="tag odd") if name in {abandoned for abandoned, _ in state.abandoned} else None
+    )
     numbers = ", ".join(f"#{e.number}" for e in tries[:8]) + (" ..." if len(tries) > 8 else "")
     return [
         name,

@@ -36,12 +36,13 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
       (``gain`` is its natural log); ``how``: measured, landed, "measured and landed" or baseline
     - ``target``: the speedup that ends the search early, or None
     - ``agents``: one each ``{name, role, mind, device, kind, device_name, alive, duty, subject, duty_s, experiments,
-      kept, phase, owes}``; ``owes``: list of "search", "profile"; ``duty`` is "" for an agent that has none
+      kept, phase, owes}``; ``owes``: list of "search", "profile", "recheck"; ``duty`` is "" for an agent that has none
     - ``experiments``: ``{total, judged, kept, landed, running}``; ``verdicts``: verdict -> count
     - ``landing``: queue of ``{experiment, number, agent, stage, candidate}``; stage: queued, verifying or measured
     - ``noise``: device -> ``{floor, restart_sd, pair_sd, threshold}``, log gains
     - ``round``: the one that runs, 0 after the team phase; ``outcome``: of the last one, "" before; ``team_over``: why
       there are no more rounds, or ""; ``notes_failed``: why the notes are behind, or ""
+    - ``proposal``: why submission is proposed, or ""
     - ``rounds``, ``searches``: counts; ``abandoned``: techniques; ``dollars``: spent; ``submitted``: branch or ""
     """
     name, why = _standing(state, pid)
@@ -72,7 +73,8 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
         "notes_failed": state.notes_failed,
         "rounds": state.rounds,
         "searches": len(state.searches),
-        "abandoned": list(state.abandoned),
+        "proposal": state.proposed,
+        "abandoned": [f"{name} ({where})" if where else name for name, where in state.abandoned],
         "dollars": state.dollars,
         "submitted": state.submitted.branch if state.submitted else "",
     }
@@ -190,7 +192,11 @@ def _direction(state: CampaignState, agent: str) -> Status:
 
 
 def _owes(agent: AgentState) -> list[str]:
-    owed = (("search", agent.owes_search), ("profile", bool(agent.owes_profile)))
+    owed = (
+        ("search", agent.owes_search),
+        ("profile", bool(agent.owes_profile)),
+        ("recheck", bool(agent.owes_rechecks)),
+    )
     return [name for name, owes in owed if owes]
 
 

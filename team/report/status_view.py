@@ -118,6 +118,8 @@ def _footnotes(status: Status) -> list[Text]:
     for device, noise in status["noise"].items():
         floor, threshold = w.percent(noise["floor"]), w.percent(noise["threshold"])
         notes.append(Text(f"noise: {w.short_device(device)} floor {floor}, so a keep needs {threshold}", "dim"))
+    if status["proposal"]:
+        notes.append(Text(w.plain(f"submission is proposed: {status['proposal']}"), "bold yellow"))
     if status["abandoned"]:
         notes.append(Text(w.plain(f"abandoned: {', '.join(status['abandoned'])}"), "dim"))
     return notes

@@ -149,15 +149,15 @@ class Story:
         prepared = ev.LandingPrepared(experiment=ident, candidate=f"m-{ident}", main=self.state.main, how="cherry-pick")
         self.say("", prepared)
 
-    def land(self, ident: str, by: str) -> None:
+    def land(self, ident: str, by: str, gain: float = 0.1) -> None:
         self.prepare(ident)
         duty = self.ask(by, VerifyLanding)
         body = ev.LandingMeasured(
-            duty=duty.id, experiment=ident, device=self.state.agents[by].member.device, measurement=measured(0.1),
-            decision=decision("keep", 0.1),
+            duty=duty.id, experiment=ident, device=self.state.agents[by].member.device, measurement=measured(gain),
+            decision=decision("keep", gain),
         )  # fmt: skip
         self.say(by, body)
-        self.say("", ev.Landed(experiment=ident, commit=duty.candidate, before=duty.main, gain=estimate(0.1)))
+        self.say("", ev.Landed(experiment=ident, commit=duty.candidate, before=duty.main, gain=estimate(gain)))
 
 
 def started(policy: Policy | None = None, agents: tuple[str, ...] = (A, B)) -> Story:

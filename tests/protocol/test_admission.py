@@ -61,7 +61,7 @@ def test_a_technique_that_the_team_reverted_must_say_what_is_different(verdict: 
 def test_a_technique_that_was_kept_or_never_judged_needs_no_difference(verdict: Verdict) -> None:
     story = started()
     story.experiment(A, verdict, the=plan("unroll"))
-    assert refusal(story.state, B, plan("unroll"), "base") is None
+    assert refusal(story.state, B, plan("unroll"), "another base") is None
 
 
 @pytest.mark.parametrize("field", [name for name, field in Plan.model_fields.items() if field.is_required()])

@@ -88,9 +88,9 @@ def test_three_crashes_in_a_row_abandon_an_approach_for_the_team() -> None:
     for agent in (A, B, A):
         assert story.state.abandoned == []
         story.experiment(agent, Verdict.CRASHED, the=plan("tensor-cores"))
-    assert story.state.abandoned == ["tensor-cores"]
+    assert story.state.abandoned == [("tensor-cores", "")]
     story.experiment(B, Verdict.CRASHED, the=plan("tensor-cores"))
-    assert story.state.abandoned == ["tensor-cores"]
+    assert story.state.abandoned == [("tensor-cores", "")]
 
 
 @pytest.mark.parametrize("between", [v for v in Verdict if v not in (Verdict.CRASHED, Verdict.LOST)])
@@ -105,7 +105,7 @@ def test_another_approach_does_not_break_the_row_of_crashes() -> None:
     story = started()
     for name in ("x", "y", "x", "y", "x"):
         story.experiment(A, Verdict.CRASHED, the=plan(name))
-    assert story.state.abandoned == ["x"]
+    assert story.state.abandoned == [("x", "")]
 
 
 def test_three_reverts_of_one_category_close_it_until_another_is_tried() -> None:
@@ -202,7 +202,7 @@ def test_counters_tell_what_the_row_of_verdicts_tells(steps: list[tuple[str, Ver
         assert streaks.category_reverts == _tail(mine, lambda step, last=last: not step[0].kept and step[1] == last)
     for technique in "xy":
         crashed = [v is Verdict.CRASHED for _, v, t, _ in steps if t == technique and v is not Verdict.LOST]
-        assert (technique in story.state.abandoned) is ("TTT" in "".join(str(c)[0] for c in crashed))
+        assert ((technique, "") in story.state.abandoned) is ("TTT" in "".join(str(c)[0] for c in crashed))
 
 
 def _tail(steps: list, wanted) -> int:

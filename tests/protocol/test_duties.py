@@ -105,7 +105,7 @@ def test_an_experiment_starts_from_the_agents_newest_kept_commit_else_from_main(
     ident = story.experiment(A, Verdict.KEEP, 0.03)
     assert story.duty(A).base == f"c-{ident}"
     assert story.duty(B).base == "base"
-    story.land(ident, B)
+    story.land(ident, B, 0.03)
     assert story.duty(A).base == story.duty(B).base == f"m-{ident}"
 
 
@@ -179,7 +179,7 @@ def test_only_the_head_of_the_queue_is_verified() -> None:
 
 def test_main_is_measured_once_after_a_round_in_which_it_moved() -> None:
     story = started(Policy(round_experiments=2))
-    story.land(story.experiment(A, Verdict.KEEP, 0.03), B)
+    story.land(story.experiment(A, Verdict.KEEP, 0.03), B, 0.03)
     assert isinstance(story.duty(A), Experiment)
     story.say("", ev.RoundEnded(number=1, recap=()))
     story.experiment(B, Verdict.REVERT)
@@ -192,7 +192,7 @@ def test_main_is_measured_once_after_a_round_in_which_it_moved() -> None:
 
 def test_a_lost_measurement_of_main_stays_owed() -> None:
     story = started()
-    story.land(story.experiment(A, Verdict.KEEP, 0.03), B)
+    story.land(story.experiment(A, Verdict.KEEP, 0.03), B, 0.03)
     story.say("", ev.RoundEnded(number=1, recap=()))
     story.say(A, ev.DutyLost(duty=story.ask(A, Remeasure).id, why="killed"))
     assert isinstance(story.duty(B), Remeasure)
@@ -254,7 +254,7 @@ def test_an_exhausted_agent_rests_until_main_moves() -> None:
     story = started()
     story.say(A, ev.NothingProposed(experiment=story.ask(A, Experiment).id, why="none"))
     assert isinstance(story.duty(A), Rest)
-    story.land(story.experiment(B, Verdict.KEEP, 0.03), A)
+    story.land(story.experiment(B, Verdict.KEEP, 0.03), A, 0.03)
     assert isinstance(story.duty(A), Experiment)
 
 

@@ -279,10 +279,11 @@ def test_the_same_composition_is_not_admitted_again(bad_pair: tuple[Story, str])
     story, b = bad_pair
     the = story.state.experiments[b].plan
     assert the is not None
+    story.state.agents[A].owes_profile = story.state.unprofiled = ""
     said = refusal(story.state, A, the, story.state.main)
     assert said is not None
     assert b in said
-    assert refusal(story.state, A, the, "base") is None, "alone it is fine"
+    assert refusal(story.state, A, the, "another base") is None, "alone it is fine"
     assert refusal(story.state, A, the.model_copy(update={"differs": "other"}), story.state.main) is None
     assert refusal(story.state, A, the.model_copy(update={"change": "another"}), story.state.main) is None
 

@@ -4,7 +4,7 @@ import pytest
 
 from protocol.messages import Phase, Position
 from roles.techniques.catalog import card_named
-from roles.techniques.matrix import HEAVY_LIFTS, MOVES, SWEEP, heavy_lifts, moves, sweep
+from roles.techniques.matrix import HEAVY_LIFTS, MOVES, SWEEP, SWEEP_ON_CPU, heavy_lifts, moves, sweep
 
 PLACES = [position for position in Position if position is not Position.UNKNOWN]
 
@@ -34,4 +34,6 @@ def test_every_position_has_heavy_lifts_for_every_language(language, position) -
 
 def test_the_sweep_keeps_its_order_and_its_language() -> None:
     assert [each.name for each in sweep("cuda")] == [each.name for each in SWEEP]
-    assert [each.name for each in sweep("cpp")] == ["register-cache", "block-schedule"]
+    assert sweep("cpp") == SWEEP_ON_CPU
+    names = [name for item in SWEEP_ON_CPU for name in item.techniques]
+    assert [name for name in names if (card := card_named(name)) is None or "cpp" not in card.languages] == []

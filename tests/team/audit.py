@@ -4,16 +4,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from protocol import events as ev
+from protocol.counters import closed_for
 from protocol.ledger import Ledger
 from protocol.messages import (
     Duty,
     Experiment,
     Outcome,
+    Plan,
+    Position,
+    Recheck,
     Remeasure,
+    Research,
     ResolveMerge,
     Rest,
     Search,
     Stop,
+    Strategy,
     Verdict,
     VerifyLanding,
 )
@@ -41,6 +47,14 @@ class Audit:
         self.verdicts: dict[str, Verdict] = {}
         self.authors: dict[str, str] = {}
         self.streak: dict[str, int] = {}
+        self.owed: set[str] = set()
+        self.in_vain: dict[str, int] = {}
+        self.stuck = 0
+        self.swept: dict[str, str] = {}
+        self.strategy = Strategy()
+        self.before: set[str] = set()
+        self.closed_lifts: set[str] = set()
+        self.exhausted: set[str] = set()
         self.asks: set[str] = set()
         self.prepared: dict[str, ev.LandingPrepared] = {}
         self.verified: dict[str, set[tuple[str, str]]] = {}
@@ -82,6 +96,12 @@ class Audit:
     def _compare(self, state: CampaignState) -> None:
         assert state.last_seq == self.seq, "the coordinator believes what is not in the ledger"
         assert state.main == self.main
+        kept_from = {c for agent in state.agents.values() for c in closed_for(state, agent)}
+        given_up = {name for name, _ in state.abandoned}
+        lifts = self.strategy.heavy_lifts.get(Position.UNKNOWN, ())
+        self.closed_lifts = {one.technique for one in lifts if one.category in kept_from or one.technique in given_up}
+        given_up = {name for name, why in state.swept.items() if "had no idea" in why}
+        assert self.before <= given_up, "the sweep out of its order"
         assert {e.id for e in state.experiments.values() if e.plan is not None} == self.plans.keys()
         assert sorted(e.number for e in state.experiments.values() if e.plan) == list(range(1, len(self.plans) + 1))
         assert {e.id: e.verdict for e in state.judged} == {i: v for i, v in self.verdicts.items() if i in self.plans}
@@ -99,6 +119,10 @@ class Audit:
         return done + sum(isinstance(duty, Experiment) for duty in self.open.values())
 
     # ------------------------------------------------------------ one method per kind of event
+
+    def _campaign_started(self, agent: str, body: ev.CampaignStarted) -> None:
+        self.strategy = body.strategy
+        self.in_vain = {member.name: 0 for member in body.members}
 
     def _agent_joined(self, agent: str, body: ev.AgentJoined) -> None:
         assert agent not in self.open, "a restarted agent's duty was not given up"
@@ -121,10 +145,15 @@ class Audit:
         if isinstance(duty, Experiment):
             assert not self.stopped, "a new experiment after the stop"
             assert self.streak.get(agent, 0) < self._policy.stuck_after, "an experiment while a search is owed"
+            assert agent not in self.owed, "an experiment before the search that the stuck team owes"
             assert duty.id not in self.authors
             self.authors[duty.id] = agent
         elif isinstance(duty, Search):
-            assert self.streak.get(agent, 0) >= self._policy.stuck_after, "a search that nobody owes"
+            owes = self.streak.get(agent, 0) >= self._policy.stuck_after or agent in self.owed
+            assert owes, "a search that nobody owes"
+        elif isinstance(duty, Recheck):
+            assert duty.technique in self.strategy.field_evidence, "a re-check of what no card vouches for"
+            assert not self.verdicts[duty.experiment].kept, "a re-check of what did not regress"
         elif isinstance(duty, VerifyLanding):
             self._may_verify(agent, duty)
 
@@ -185,11 +214,40 @@ class Audit:
         if duty.direction:
             assert body.plan.category in self.directions[duty.direction].direction.allowed, "outside its direction"
         assert body.experiment not in self.plans, "admitted twice"
+        self._may_pass_by(agent, body.plan)
+        self._may_sweep(body.plan)
         self.plans[body.experiment] = body
+
+    def _may_pass_by(self, agent: str, plan: Plan) -> None:
+        """After five reverts in a row of this agent, no plan passes by a heavy lift without a reason."""
+        if self.in_vain[agent] < self._policy.plateau_after:
+            return
+        planned = {p.plan.technique for i, p in self.plans.items() if self.verdicts.get(i) is not Verdict.LOST}
+        duty = self.open[agent]
+        claim = self.directions.get(duty.direction) if isinstance(duty, Experiment) else None
+        lifts = self.strategy.heavy_lifts[Position.UNKNOWN]
+        mine = {lift.technique for lift in lifts if claim is None or lift.category in claim.direction.allowed}
+        untried = mine - planned - self.closed_lifts
+        passed = {one.name for one in plan.passed_over}
+        assert plan.technique in untried or untried <= passed, "a heavy lift was passed by"
+
+    def _may_sweep(self, plan: Plan) -> None:
+        """Items of the sweep are done in their order, one an experiment, and no two agents are at the same."""
+        for one in plan.passed_over:
+            self.swept.setdefault(one.name, "passed over")
+        if not plan.sweep:
+            return
+        flying = {p.plan.sweep for i, p in self.plans.items() if i not in self.verdicts}
+        opened = [i.name for i in self.strategy.sweep if i.name not in self.swept and i.name not in flying]
+        assert plan.sweep in opened, "an item of the sweep twice"
+        self.before |= set(opened[: opened.index(plan.sweep)])
 
     def _nothing_proposed(self, agent: str, body: ev.NothingProposed) -> None:
         self._close(agent, body.experiment)
         assert body.experiment not in self.plans, "an experiment vanished after it was admitted"
+        self.exhausted.add(agent)
+        for one in body.passed_over:
+            self.swept.setdefault(one.name, "passed over")
 
     def _experiment_reported(self, agent: str, body: ev.ExperimentReported) -> None:
         self._close(agent, body.experiment)
@@ -209,6 +267,11 @@ class Audit:
         self.verdicts[body.experiment] = body.verdict
         if body.experiment in self.plans and body.verdict is not Verdict.LOST:
             self.streak[agent] = 0 if body.verdict.kept else self.streak.get(agent, 0) + 1
+            self.in_vain[agent] = 0 if body.verdict.kept else self.in_vain[agent] + 1
+            self.swept.setdefault(self.plans[body.experiment].plan.sweep, "done")
+            if body.verdict.kept:
+                self.stuck = 0
+                self.owed.discard(agent)
 
     def _verdict(self, body: ev.ExperimentReported | ev.LandingMeasured, device: str) -> Verdict:
         seen, decision = body.measurement, None
@@ -219,6 +282,23 @@ class Audit:
     def _search_reported(self, agent: str, body: ev.SearchReported) -> None:
         self._close(agent, body.report.id)
         self.streak[agent] = 0
+        self.owed.discard(agent)
+
+    def _team_stuck(self, agent: str, body: ev.TeamStuck) -> None:
+        assert all(self.in_vain[name] or name in self.exhausted for name in self.lives), "stuck with a fresh KEEP"
+        self.stuck += 1
+        assert body.times == self.stuck
+        self.owed = set(self.in_vain)
+        self.streak.clear()
+
+    def _submission_proposed(self, agent: str, body: ev.SubmissionProposed) -> None:
+        assert self.stuck == self._policy.ceiling_after, "submission proposed far from the ceiling"
+
+    def _recheck_reported(self, agent: str, body: ev.RecheckReported) -> None:
+        assert isinstance(self._close(agent, body.report.id), Recheck)
+
+    def _research_reported(self, agent: str, body: ev.ResearchReported) -> None:
+        assert isinstance(self._close(agent, body.report.id), Research)
 
     def _profile_reported(self, agent: str, body: ev.ProfileReported) -> None:
         self._close(agent, body.duty)

@@ -23,18 +23,28 @@ from protocol.messages import (
     Baseline,
     Briefing,
     Category,
+    Compared,
     DeviceInfo,
     Duty,
     Estimate,
+    Excuse,
     Experiment,
+    HeavyLift,
+    Insight,
     Measurement,
     Noise,
     Outcome,
     Pair,
+    PassedOver,
     Plan,
+    Position,
     Profile,
     ProfileReport,
+    Recheck,
+    RecheckReport,
     Remeasure,
+    Research,
+    ResearchReport,
     ResolveMerge,
     Rest,
     Restart,
@@ -43,6 +53,8 @@ from protocol.messages import (
     SearchReport,
     Source,
     Stop,
+    Strategy,
+    SweepItem,
     VerifyLanding,
     WorkloadCheck,
 )
@@ -59,6 +71,11 @@ BAD = (Outcome.CRASHED, Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.TAMPERE
 Accident = Literal["none", "killed before the commit", "killed before the answer"]
 """What befalls the coordinator during the next call; Ray starts another one and repeats the call."""
 T = TypeVar("T")
+LIFTS = tuple(HeavyLift(technique=f"lift{i}", category=CATEGORIES[i]) for i in range(2))
+SWEEP = tuple(SweepItem(name=f"item{i}", title="small", techniques=(f"small{i}",)) for i in range(3))
+STRATEGY = Strategy(
+    heavy_lifts=dict.fromkeys(Position, LIFTS), sweep=SWEEP, field_evidence={"t1": "2 times", "lift0": "3 times"}
+)
 Temper = Literal["able", "empty", "stubborn", "crashing"]
 
 
@@ -156,7 +173,7 @@ class World:
         start = ev.CampaignStarted(
             campaign="c", task="t", operator="t", language="cuda", numerics="reference", task_path=".",
             repository="/r", commit="base", workloads={name: {"n": 1} for name in WEIGHTS}, weights=WEIGHTS,
-            editable=("k.cu",), policy=self.policy, members=members, seed=1,
+            editable=("k.cu",), policy=self.policy, members=members, seed=1, strategy=STRATEGY,
             categories=tuple(Category(name=n, role=list(Role)[i % 2]) for i, n in enumerate(CATEGORIES)),
         )  # fmt: skip
         self.ledger = Ledger(self.folder / "ledger", writer=True)
@@ -334,7 +351,10 @@ class World:
 
     def _propose(self, agent: SimulatedAgent, duty: Experiment) -> None:
         if agent.temper == "empty" or agent.refusals >= MAX_REFUSALS:
-            return self._report(agent, ev.NothingProposed(experiment=duty.id, why="no idea"))
+            briefing = briefing_of(self.coordination.state, agent.name, duty.base)
+            return self._report(
+                agent, ev.NothingProposed(experiment=duty.id, why="no idea", passed_over=self._passed(briefing))
+            )
         plan = self._plan(agent, duty.base)
         cost = self._cost(MAX_REFUSALS + 1)
         said = [
@@ -362,6 +382,7 @@ class World:
             fields["technique"] = f"t{self.random.randrange(6)}"
             fields["differs"] = self.random.choice(("", "another way"))
             fields["cites"] = briefing.search.id if briefing.search else ""
+            fields |= self._wanted(briefing)
         return Plan.model_validate({**words, **fields})
 
     def _category(self, briefing: Briefing) -> str:
@@ -369,6 +390,22 @@ class World:
         allowed = briefing.allowed_categories if self.random.random() < 0.9 else CATEGORIES
         opened = [c for c in allowed if c not in briefing.closed_categories]
         return self.random.choice(opened or list(CATEGORIES))
+
+    def _wanted(self, briefing: Briefing) -> dict[str, object]:
+        """What the law wants next, most of the time: a heavy lift, an item of the sweep, or reasons against them."""
+        if briefing.lifts and self.random.random() < 0.5:
+            return {"technique": briefing.lifts[0].technique, "category": briefing.lifts[0].category}
+        if briefing.sweep and self.random.random() < 0.7:
+            first = briefing.sweep[0]
+            lifts = tuple(one for one in self._passed(briefing) if one.name.startswith("lift"))
+            return {"technique": first.techniques[0], "sweep": first.name, "passed_over": lifts}
+        return {"passed_over": self._passed(briefing)}
+
+    def _passed(self, briefing: Briefing) -> tuple[PassedOver, ...]:
+        names = [*(lift.technique for lift in briefing.lifts), *(item.name for item in briefing.sweep)]
+        if self.random.random() < 0.1:
+            names = names[1:]
+        return tuple(PassedOver(name=name, kind=self.random.choice(list(Excuse)), reason="so it is") for name in names)
 
     def _perform(self, agent: SimulatedAgent, duty: Duty) -> ev.AnyBody:
         if isinstance(duty, Experiment):
@@ -397,6 +434,17 @@ class World:
                     dollars=self._cost(),
                 )
             )
+        if isinstance(duty, Recheck):
+            line = Compared(what="site", card="a loop", seen="a loop", holds=True)
+            suspect = self.random.choice(("", "somebody else's alignment"))
+            return ev.RecheckReported(
+                report=RecheckReport(
+                    id=duty.id, experiment=duty.experiment, technique=duty.technique, compared=(line,), suspect=suspect
+                )
+            )
+        if isinstance(duty, Research):
+            insight = Insight(what="all is flat", why="noise", next="structure")
+            return ev.ResearchReported(report=ResearchReport(id=duty.id, insights=(insight,)))
         if isinstance(duty, Profile):
             return ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="simulated"))
         if isinstance(duty, ResolveMerge):
