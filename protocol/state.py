@@ -88,10 +88,8 @@ def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineM
 
 def _baseline_refused(state: CampaignState, event: ev.Event, body: ev.BaselineRefused) -> None:
     agent = state.agents[event.agent]
-    if state.device_of(agent) in state.baselines:
-        failure_modes.calibrated(
-            state, state.device_of(agent)
-        )  # it was measured before: what is known of its noise stands
+    if state.device_of(agent) in state.recalibrate:
+        failure_modes.calibrated(state, state.device_of(agent))  # what was known of its noise stands
     else:
         state.baseline_refused = body.why
     _close(state, event.agent, body.duty)

@@ -192,12 +192,8 @@ def _direction(state: CampaignState, agent: str) -> Status:
 
 
 def _owes(agent: AgentState) -> list[str]:
-    owed = (
-        ("search", agent.owes_search),
-        ("profile", bool(agent.owes_profile)),
-        ("recheck", bool(agent.owes_rechecks)),
-    )
-    return [name for name, owes in owed if owes]
+    owed = {"search": agent.owes_search, "profile": agent.owes_profile, "recheck": agent.owes_rechecks}
+    return [name for name, owes in owed.items() if owes]
 
 
 def _experiments(state: CampaignState) -> Status:
