@@ -265,7 +265,7 @@ def test_after_the_team_phase_there_are_no_claims_and_no_rounds() -> None:
         story.say(agent, body)
     assert story.state.claims == {}
     assert story.state.branches == {A: f"c-{ident}", B: "base"}
-    assert refusal(story.state, B, plan(category="tiles"), "base") is None
+    assert refusal(story.state, B, plan("another", "tiles"), "base") is None
     assert due_to_all(story.state) == end_team_phase(story.state, "again") == []
     for _ in range(8):
         story.experiment(A, Verdict.REVERT)
