@@ -304,7 +304,8 @@ _ANSWERS: dict[type[Duty], tuple[type[ev.Body], ...]] = {
     Experiment: (ev.ExperimentReported, ev.NothingProposed),
     Search: (ev.SearchReported, ev.DutyFailed),
     Profile: (ev.ProfileReported,),
-    Research: (ev.ResearchReported,),
+    Research: (ev.ResearchReported, ev.DutyFailed),
+    Recheck: (ev.DutyFailed,),
 }
 
 

@@ -117,15 +117,21 @@ def perform_profile(desk: Desk, duty: Profile) -> ev.ProfileReported:
     return ev.ProfileReported(duty=duty.id, report=report)
 
 
-def perform_recheck(desk: Desk, duty: Recheck) -> ev.RecheckReported:
+def perform_recheck(desk: Desk, duty: Recheck) -> ev.RecheckReported | ev.DutyFailed:
     """Compare a technique that regressed with its card, on the source that it was tried on."""
     desk.supply.fetch(duty.base)
-    return ev.RecheckReported(report=desk.mind.recheck(briefing_for(desk, duty.base), duty))
+    try:
+        return ev.RecheckReported(report=desk.mind.recheck(briefing_for(desk, duty.base), duty))
+    except NothingToPropose as failure:
+        return ev.DutyFailed(duty=duty.id, why=failure.why, dollars=failure.dollars)
 
 
-def perform_research(desk: Desk, duty: Research) -> ev.ResearchReported:
+def perform_research(desk: Desk, duty: Research) -> ev.ResearchReported | ev.DutyFailed:
     """Read the record, and nothing but the record."""
-    return ev.ResearchReported(report=desk.mind.reflect(desk.lead.chronicle(), duty.id))
+    try:
+        return ev.ResearchReported(report=desk.mind.reflect(desk.lead.chronicle(), duty.id))
+    except NothingToPropose as failure:
+        return ev.DutyFailed(duty=duty.id, why=failure.why, dollars=failure.dollars)
 
 
 def median_ns(measured: Measurement) -> dict[str, float]:

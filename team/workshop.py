@@ -27,10 +27,14 @@ class AgentWorkshop:
 
     def lay_out(self, base: str) -> Path:
         """See ``roles.minds.mind.Workshop``. It is a copy without any link to the repository."""
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="try-", dir=self._scratch))
+        folder = self.clear_place()
         shutil.copytree(self._hub.export(base, self._scratch / "snapshots"), folder, dirs_exist_ok=True)
         return folder
+
+    def clear_place(self) -> Path:
+        """See ``roles.minds.mind.Workshop``."""
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="try-", dir=self._scratch))
 
     def check(self, base: str, files: Mapping[str, str]) -> Measurement:
         """See ``roles.minds.mind.Workshop``. ``Refused`` when a file is not editable."""

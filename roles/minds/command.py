@@ -16,11 +16,17 @@ from pydantic import Field, ValidationError, field_validator
 
 from protocol.messages import (
     Briefing,
+    Chronicle,
+    Compared,
+    Insight,
     Merge,
     Message,
     Parameter,
     Plan,
     Proposal,
+    Recheck,
+    RecheckReport,
+    ResearchReport,
     Resolution,
     SearchReport,
     Source,
@@ -67,10 +73,20 @@ class Found(Message):
     why: str = Field(min_length=1)
 
 
+class Checked(Message):
+    """The answer's part for a re-check."""
+
+    compared: tuple[Compared, ...] = Field(min_length=1)
+    suspect: str = ""
+
+
 class Answer(Message):
-    """What the command writes: one of ``plan``, ``search``, ``how`` (a merge) and ``nothing`` (why it has no idea)."""
+    """What the command writes: one of ``plan``, ``search``, ``check``, ``insights``, ``how`` (a merge) and ``nothing``
+    (why it has no idea)."""
 
     plan: Plan | None = None
+    check: Checked | None = None
+    insights: tuple[Insight, ...] = ()
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     search: Found | None = None
     how: str = ""
@@ -142,6 +158,31 @@ class CommandMind:
             raise MindFailed("the command's answer to a search has no 'search'", self._spent)
         return SearchReport(id=duty_id, dollars=self._spent, **dict(found))
 
+    def recheck(self, briefing: Briefing, duty: Recheck) -> RecheckReport:
+        """One call, whose answer compares the technique with what was seen."""
+        self._spent = 0.0
+        try:
+            found = self._ask(briefing, texts.recheck_text(briefing, duty) + _ANSWERS["recheck"]).answer.check
+        except _Useless as useless:
+            raise MindFailed(f"the command gave no usable answer to a re-check: {useless}", self._spent) from useless
+        if found is None:
+            raise MindFailed("the command's answer to a re-check has no 'check'", self._spent)
+        told = {"id": duty.id, "experiment": duty.experiment, "technique": duty.technique, "dollars": self._spent}
+        return RecheckReport(**told, **dict(found))
+
+    def reflect(self, chronicle: Chronicle, duty_id: str) -> ResearchReport:
+        """One call in an empty folder: the record is all it gets."""
+        self._spent = 0.0
+        try:
+            with self._empty() as folder:
+                text = texts.reflect_text(chronicle) + _ANSWERS["research"]
+                insights = self._call(folder, text, chronicle.model_dump_json(indent=1)).insights
+        except _Useless as useless:
+            raise MindFailed(f"the command gave no usable answer to research: {useless}", self._spent) from useless
+        if not insights:
+            raise MindFailed("the command's answer to research has no 'insights'", self._spent)
+        return ResearchReport(id=duty_id, insights=insights, dollars=self._spent)
+
     def _proposal(self, tried: _Try) -> Proposal:
         answer = tried.answer
         if answer.nothing:
@@ -159,25 +200,38 @@ class CommandMind:
             for path, content in (overlay or {}).items():
                 (folder / path).write_text(content)
             before = _digests(folder)
-            place = folder / _PLACE
-            (place / "home").mkdir(parents=True)
-            (place / "duty.md").write_text(text)
-            (place / "briefing.json").write_text(briefing.model_dump_json(indent=1))
-            ended = run_command(
-                self._options.words,
-                folder,
-                text,
-                self._environment(place),
-                self._options.keys,
-                self._options.seconds,
-                folder.parent / "transcripts" / f"{folder.name}.log",
-            )
-            answer = self._answer(place / "answer.json")
-            if ended.status is None:
-                raise _Useless(f"it ran for more than {self._options.seconds:g} s and was killed")
-            if answer is None:
-                raise _Useless(f"it left no answer (exit {ended.status}): {ended.transcript[-_TAIL:].strip()}")
+            answer = self._call(folder, text, briefing.model_dump_json(indent=1))
             return _Try(answer, _edits(folder, before, briefing, overlay or {}))
+
+    def _call(self, folder: Path, text: str, facts: str) -> Answer:
+        """Run the command in ``folder`` and read its answer."""
+        place = folder / _PLACE
+        (place / "home").mkdir(parents=True)
+        (place / "duty.md").write_text(text)
+        (place / "briefing.json").write_text(facts)
+        ended = run_command(
+            self._options.words,
+            folder,
+            text,
+            self._environment(place),
+            self._options.keys,
+            self._options.seconds,
+            folder.parent / "transcripts" / f"{folder.name}.log",
+        )
+        answer = self._answer(place / "answer.json")
+        if ended.status is None:
+            raise _Useless(f"it ran for more than {self._options.seconds:g} s and was killed")
+        if answer is None:
+            raise _Useless(f"it left no answer (exit {ended.status}): {ended.transcript[-_TAIL:].strip()}")
+        return answer
+
+    @contextmanager
+    def _empty(self) -> Iterator[Path]:
+        folder = self._workshop.clear_place()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def _copy(self, base: str) -> Iterator[Path]:
@@ -244,6 +298,7 @@ def _digests(folder: Path) -> dict[str, str]:
     return found
 
 
+_WRITE = "\n\n## Answer\n\nWrite JSON to the file that $KERNELTEAM_ANSWER names: "
 _HOW = "\n\n## Answer\n\nEdit the files where they lie. Then write JSON to the file that $KERNELTEAM_ANSWER names: "
 _ANSWERS = {
     "experiment": _HOW
@@ -253,4 +308,7 @@ _ANSWERS = {
     "merge": _HOW + 'a map with "how" (one sentence), or "nothing" (why it cannot be done).\n',
     "search": '\n\n## Answer\n\nWrite JSON to the file that $KERNELTEAM_ANSWER names: a map with "search", a map of '
     '"queries", "sources" (each with "title" and "locator"), "technique", "category" and "why".\n',
+    "recheck": _WRITE + 'a map with "check", a map of "compared" (each with "what", "card", "seen" and "holds") and '
+    '"suspect" (the orthogonal fault that would explain the regression; empty when there is none).\n',
+    "research": _WRITE + 'a map with "insights" (each with "what", "why" and "next").\n',
 }

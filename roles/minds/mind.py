@@ -41,6 +41,10 @@ class Workshop(Protocol):
         """A fresh folder with the task as it stands at commit ``base``; the mind's to change and to delete."""
         ...
 
+    def clear_place(self) -> Path:
+        """A fresh, empty folder; the mind's to fill and to delete."""
+        ...
+
     def check(self, base: str, files: Mapping[str, str]) -> Measurement:
         """Build and check ``base`` with these files changed (path -> new text). Nothing is timed."""
         ...

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from protocol.messages import Briefing, Merge, PastExperiment, Plan, Role, Verdict
+from protocol.messages import Briefing, Chronicle, Merge, PastExperiment, Plan, Recheck, Role, Verdict
 
 HISTORY = 30  # experiments told one by one, the newest; the ledger and ``findings`` hold the rest
 
@@ -35,6 +35,13 @@ def experiment_text(briefing: Briefing, problem: str = "") -> str:
             _bullets("Where things stand", _standing(briefing)),
             _bullets("Not now", _closed(briefing)),
             _owed(briefing),
+            _bullets(
+                "Due now: take the first of them, or say in `passed_over` why each cannot be done", _due(briefing)
+            ),
+            _bullets(
+                "What the record shows",
+                [*briefing.warnings, *(one.what + ": " + one.next for one in briefing.insights)],
+            ),
             _bullets("Refused just now; propose something else", briefing.refused),
             _bullets("Tried by the team, newest last", [_line(past) for past in briefing.history[-HISTORY:]]),
             f"## Your last answer\n\n{problem}" if problem else "",
@@ -79,6 +86,31 @@ def merge_text(merge: Merge) -> str:
     )
 
 
+def recheck_text(briefing: Briefing, duty: Recheck) -> str:
+    """What to do about a technique that others have seen work and that regressed here."""
+    tried = next((past for past in briefing.history if past.id == duty.experiment), None)
+    return (
+        f"# Check `{duty.technique}` again on `{briefing.task}`\n\nIt has evidence from the field and regressed here. "
+        "Compare what the technique asks for with the source and with what was seen, and look for an orthogonal fault.\n\n"
+        f"The try: {_line(tried) if tried else duty.experiment}"
+    )
+
+
+def reflect_text(chronicle: Chronicle) -> str:
+    """What to do for research: the record, and nothing else."""
+    floors = [f"{device}: noise floor {floor:.2%}" for device, floor in chronicle.floors.items()]
+    return "\n\n".join(
+        part
+        for part in (
+            f"# Read the record of the campaign on `{chronicle.task}` ({chronicle.language})",
+            "Say what it shows, why it is so, and what to do next. You are given nothing but the record.",
+            _bullets("Devices", floors),
+            _bullets("Experiments, newest last", [_line(past) for past in chronicle.history]),
+        )
+        if part
+    )
+
+
 def plan_schema() -> str:
     """The plan's fields as JSON schema."""
     return json.dumps(Plan.model_json_schema(), indent=1)
@@ -104,6 +136,14 @@ def _closed(briefing: Briefing) -> Iterable[str]:
     yield from (f"technique {name}: abandoned after crashes" for name in briefing.abandoned)
     for pair in briefing.bad_pairs:
         yield f"{pair.technique} together with {', '.join(sorted(set(pair.others.values())))}: {pair.why}"
+
+
+def _due(briefing: Briefing) -> Iterable[str]:
+    for lift in briefing.lifts:
+        yield f"technique {lift.technique} ({lift.category})" + (f"; needs {lift.needs}" if lift.needs else "")
+    for item in briefing.sweep:
+        listed = f" (techniques: {', '.join(item.techniques)})" if item.techniques else ""
+        yield f"sweep item {item.name}: {item.title}{listed}; put its name into `sweep`"
 
 
 def _owed(briefing: Briefing) -> str:

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from workshops import FolderWorkshop
 
-from protocol.messages import Briefing, Phase, Plan, Position, Role
+from protocol.messages import Briefing, Chronicle, HeavyLift, Phase, Plan, Position, Recheck, Role
 from roles.minds.command import CommandMind, CommandOptions
 from roles.minds.mind import MindFailed, NothingToPropose
 from roles.minds.registry import UnknownMind, check_mind
@@ -132,6 +132,31 @@ def test_a_search_brings_its_sources(mind) -> None:
     assert (report.id, report.technique, report.dollars) == ("s7", "tiling", 0.5)
     with pytest.raises(MindFailed):
         mind("exit 1\n").research(told(), "s7")
+
+
+def test_a_recheck_and_research_bring_their_answers(mind, tmp_path: Path) -> None:
+    duty = Recheck(id="k1", experiment="x1", technique="t", base="b" * 40)
+    compared = [{"what": "alignment", "card": "16 bytes", "seen": "4 bytes", "holds": False}]
+    report = mind(answer(check={"compared": compared, "suspect": "alignment"})).recheck(told(), duty)
+    assert (report.id, report.technique, report.closes) == ("k1", "t", False)
+    record = Chronicle(task="t", language="cpp", numerics="reference", floors={"cpu:0": 0.02}, threshold=0.01)
+    found = [{"what": "tiles help", "why": "locality", "next": "larger tiles"}]
+    script = f"ls -A > {tmp_path}/seen\n" + answer(insights=found, dollars=0.5)
+    research = mind(script).reflect(record, "r1")
+    assert (research.id, research.insights[0].next, research.dollars) == ("r1", "larger tiles", 0.5)
+    assert (tmp_path / "seen").read_text() == ".kernelteam\n"
+    for useless in (answer(nothing="no"), "exit 1\n"):
+        with pytest.raises(MindFailed):
+            mind(useless).recheck(told(), duty)
+        with pytest.raises(MindFailed):
+            mind(useless).reflect(record, "r1")
+
+
+def test_what_is_due_is_told(mind) -> None:
+    lift = HeavyLift(technique="fuse_everything", category="fusion", needs="one pass")
+    text = texts.experiment_text(told(lifts=(lift,), warnings=("noise chasing",)))
+    assert "fuse_everything (fusion); needs one pass" in text
+    assert "noise chasing" in text
 
 
 def test_a_repair_starts_from_what_failed(mind, tmp_path: Path) -> None:

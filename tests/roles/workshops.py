@@ -14,6 +14,9 @@ class NoWorkshop:
     def lay_out(self, base: str) -> Path:
         raise AssertionError("nothing is lent here")
 
+    def clear_place(self) -> Path:
+        raise AssertionError("nothing is lent here")
+
     def check(self, base: str, files: Mapping[str, str]) -> Measurement:
         raise AssertionError("nothing is checked here")
 
@@ -26,6 +29,11 @@ class FolderWorkshop(NoWorkshop):
         self._numbers = itertools.count()
 
     def lay_out(self, base: str) -> Path:
+        folder = self.clear_place()
+        shutil.copytree(self.origin, folder, dirs_exist_ok=True)
+        return folder
+
+    def clear_place(self) -> Path:
         folder = self.scratch / f"try-{next(self._numbers)}"
-        shutil.copytree(self.origin, folder)
+        folder.mkdir(parents=True)
         return folder
