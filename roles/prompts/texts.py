@@ -91,7 +91,8 @@ def recheck_text(briefing: Briefing, duty: Recheck) -> str:
     tried = next((past for past in briefing.history if past.id == duty.experiment), None)
     return (
         f"# Check `{duty.technique}` again on `{briefing.task}`\n\nIt has evidence from the field and regressed here. "
-        "Compare what the technique asks for with the source and with what was seen, and look for an orthogonal fault.\n\n"
+        "Compare what the technique asks for with the source and with what was seen, and look for an orthogonal "
+        "fault.\n\n"
         f"The try: {_line(tried) if tried else duty.experiment}"
     )
 
