@@ -80,6 +80,8 @@ class Verdict(StrEnum):
 # ---------------------------------------------------------------- plans and proposals
 
 Parameter = int | float | str | bool
+SITE, TEXT = "site", "text"
+"""Parameters by which a mind knows its own tries again: where it edited, and a digest of what it wrote. No settings."""
 
 
 class Excuse(StrEnum):

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log, prod
 
-from protocol.messages import Briefing, Parameter, PastExperiment
+from protocol.messages import SITE, Briefing, Parameter, PastExperiment
 from roles.taste import taste_of
 from roles.techniques.card import Card, Numerics
 from roles.techniques.catalog import all_cards, card_named
 from roles.techniques.transform import Choices, Site, Transform
 
-SITE = "site"
 _OTHER_CELL = 0.6
 _REVERTED_HERE = 0.3
 _KEPT_HERE = 0.5

@@ -7,6 +7,7 @@ same briefing always gives the same proposal.
 from collections.abc import Mapping
 
 from protocol.messages import (
+    SITE,
     Briefing,
     Chronicle,
     Merge,
@@ -20,7 +21,7 @@ from protocol.messages import (
     Source,
 )
 from roles.merger import resolve_mechanically
-from roles.minds.candidates import SITE, Candidate, admissible, admissible_cards, at_site, candidates, tries
+from roles.minds.candidates import Candidate, admissible, admissible_cards, at_site, candidates, tries
 from roles.minds.excuses import excuses
 from roles.minds.mind import CannotResolve, NothingToPropose
 from roles.minds.reading import insights

@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from math import exp
 
-from protocol.messages import Chronicle, Insight, PastExperiment, Verdict
-from roles.minds.candidates import SITE
+from protocol.messages import SITE, Chronicle, Insight, PastExperiment, Verdict
 from roles.techniques.card import Numerics
 from roles.techniques.catalog import all_cards
 

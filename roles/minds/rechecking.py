@@ -5,8 +5,8 @@ Everything here is looked up: the transform is asked again for its site, dimensi
 
 from math import exp, prod
 
-from protocol.messages import Briefing, Compared, PastExperiment, Recheck, RecheckReport, Verdict
-from roles.minds.candidates import SITE, tries
+from protocol.messages import SITE, Briefing, Compared, PastExperiment, Recheck, RecheckReport, Verdict
+from roles.minds.candidates import tries
 from roles.techniques.card import Card, Numerics
 from roles.techniques.catalog import card_named
 from roles.techniques.transform import Site

@@ -12,12 +12,10 @@ import zlib
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from protocol.messages import Briefing, Parameter, Variant
-from roles.minds.candidates import SITE, Candidate, told
+from protocol.messages import SITE, TEXT, Briefing, Parameter, Variant
+from roles.minds.candidates import Candidate, told
 from roles.taste import taste_of
 from roles.techniques.sampling import Setting, settings
-
-TEXT = "text"
 
 
 def variants_of(candidate: Candidate, briefing: Briefing) -> tuple[Variant, ...]:

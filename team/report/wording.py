@@ -4,7 +4,7 @@ import math
 import unicodedata
 from collections.abc import Mapping
 
-from protocol.messages import Estimate, Parameter
+from protocol.messages import SITE, TEXT, Estimate, Parameter
 
 _LARGEST_GAIN = 50.0
 _NANO = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
@@ -83,8 +83,8 @@ def short_device(device: str) -> str:
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:
-    """``tile=64 unroll=4``."""
-    return " ".join(f"{name}={_value(value)}" for name, value in values.items())
+    """``tile=64 unroll=4``: the settings, without what a mind keeps for itself."""
+    return " ".join(f"{name}={_value(value)}" for name, value in values.items() if name not in (SITE, TEXT))
 
 
 def _value(value: Parameter) -> str:

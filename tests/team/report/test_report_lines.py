@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from protocol import events as ev
 from protocol.messages import Verdict
 from protocol.state import CampaignState, apply
+from team.report import wording
 from team.report import wording as w
 from team.report.lines import line, styled
 from team.report.reading import read_story
@@ -143,3 +144,7 @@ def test_times_have_four_digits(ns: float, text: str) -> None:
 def test_a_gpu_is_named_by_the_first_group_of_its_uuid() -> None:
     assert w.short_device("GPU-1a2b3c4d-2b3c-4d5e-6f70-8192a3b4c5d6") == "GPU-1a2b3c4d"
     assert w.short_device("cpu:0-1") == "cpu:0-1"
+
+
+def test_a_reader_sees_settings_and_not_what_a_mind_keeps_for_itself() -> None:
+    assert wording.parameters({"tile": 8, "site": "k.cpp:solve:1", "text": "ab12"}) == "tile=8"
