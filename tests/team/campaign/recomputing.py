@@ -73,12 +73,15 @@ def together(mean_once: bool, top_once: bool) -> str:
     ))  # fmt: skip
 
 
+CATEGORIES = {"mean": "fusion", "top": "invariants"}  # of the explorer's direction, and of the exploiter's
+
+
 def play(technique: str, text: str, resolution: str = "") -> Play:
     words = dict.fromkeys(
         ("bottleneck", "evidence", "mechanism", "disproof", "fallback"), "recomputed for every column"
     )
     plan = Plan(
-        technique=technique, category=technique, change=f"take the {technique} once a row", expected_gain=log(2.0),
+        technique=technique, category=CATEGORIES[technique], change=f"take the {technique} once a row", expected_gain=log(2.0),
         cell="balanced/early", **words,
     )  # fmt: skip
     both = {name: Resolution(files={"row_energy.cpp": resolution}, how="both once a row") for name in ("mean", "top")}

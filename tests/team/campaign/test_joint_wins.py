@@ -51,6 +51,7 @@ def beats_both_parents(state: CampaignState) -> bool:
     return gain_of_main(state)[0] > max(parents) > log(1.3)
 
 
+@pytest.mark.slow
 def test_wins_in_different_places_both_land(bench: Bench) -> None:
     plays = play("mean", apart(True, False)), play("top", apart(False, True))
     state, bodies = campaign(bench, apart(False, False), *plays)

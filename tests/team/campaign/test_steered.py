@@ -18,6 +18,7 @@ def _quiet(events: list[ev.Event]) -> bool:
     return _has("paused")(events) and begun == over
 
 
+@pytest.mark.slow
 def test_pause_go_on_and_wrap_up(bench: Bench) -> None:
     process = bench.start("run", str(bench.task), "--yes", "--agents", "explorer:noop", "--experiments", "500")
     bench.until(_has("experiment_judged"))

@@ -1,6 +1,7 @@
 """Core sets as devices."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,8 @@ def test_the_judge_gets_a_core_of_its_own_when_there_are_two() -> None:
     assert CpuDevice((0, 1, 2, 5)).id == "cpu:0-2,5"
 
 
-def test_info_is_read_from_the_machine() -> None:
+def test_info_is_read_from_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELTEAM_HOME", str(tmp_path))  # where nobody has measured any peaks
     info = cpu_devices(1)[0].info()
     assert info.kind == "cpu"
     assert info.name
