@@ -81,8 +81,8 @@ def play(technique: str, text: str, resolution: str = "") -> Play:
         ("bottleneck", "evidence", "mechanism", "disproof", "fallback"), "recomputed for every column"
     )
     plan = Plan(
-        technique=technique, category=CATEGORIES[technique], change=f"take the {technique} once a row", expected_gain=log(2.0),
-        cell="balanced/early", **words,
+        technique=technique, category=CATEGORIES[technique], change=f"take the {technique} once a row",
+        expected_gain=log(2.0), cell="balanced/early", **words,
     )  # fmt: skip
     both = {name: Resolution(files={"row_energy.cpp": resolution}, how="both once a row") for name in ("mean", "top")}
     proposal = Proposal(plan=plan, variants=(Variant(files={"row_energy.cpp": text}),))

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from campaign_bench import Bench
 
 from protocol import events as ev
