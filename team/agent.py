@@ -159,8 +159,8 @@ class Agent:
 
     def _desk(self) -> Desk:
         editable, scratch = tuple(self._options["editable"]), self._run.scratch(self._member.name)
-        workshop = AgentWorkshop(self._hub, lambda: desk.judge, self._run.trusted, scratch / "workshop", editable)
-        desk = Desk(
+        workshop = AgentWorkshop(self._hub, scratch / "workshop")
+        return Desk(
             name=self._member.name,
             device=self._device,
             mind=make_mind(self._member.mind, self._member.options, workshop),
@@ -175,7 +175,6 @@ class Agent:
             policy=Policy.model_validate(self._options["policy"]),
             lead=self._line,
         )
-        return desk
 
     def _judge(self) -> Judge:
         law = Policy.model_validate(self._options["policy"])

@@ -1,13 +1,11 @@
 """What every mind can do, in one screenful."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from protocol.messages import (
     Briefing,
     Chronicle,
-    Measurement,
     Merge,
     PassedOver,
     Proposal,
@@ -35,7 +33,7 @@ class MindFailed(NothingToPropose):
 
 
 class Workshop(Protocol):
-    """What an agent lends to a mind that works with files and wants to try things before it proposes."""
+    """What an agent lends to a mind that works with files: folders of its own."""
 
     def lay_out(self, base: str) -> Path:
         """A fresh folder with the task as it stands at commit ``base``; the mind's to change and to delete."""
@@ -43,10 +41,6 @@ class Workshop(Protocol):
 
     def clear_place(self) -> Path:
         """A fresh, empty folder; the mind's to fill and to delete."""
-        ...
-
-    def check(self, base: str, files: Mapping[str, str]) -> Measurement:
-        """Build and check ``base`` with these files changed (path -> new text). Nothing is timed."""
         ...
 
 

@@ -2,10 +2,7 @@
 
 import itertools
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-
-from protocol.messages import Measurement
 
 
 class NoWorkshop:
@@ -16,9 +13,6 @@ class NoWorkshop:
 
     def clear_place(self) -> Path:
         raise AssertionError("nothing is lent here")
-
-    def check(self, base: str, files: Mapping[str, str]) -> Measurement:
-        raise AssertionError("nothing is checked here")
 
 
 class FolderWorkshop(NoWorkshop):
