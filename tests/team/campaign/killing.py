@@ -135,7 +135,7 @@ class Killing:
     def _kill(self) -> None:
         kind = self._dice.choices(list(VICTIMS), list(VICTIMS.values()))[0]
         victims = self._victims(kind)
-        self._acknowledge()
+        self.acknowledge()
         killed: list[str] = []
         for name, process in victims:
             with suppress(psutil.NoSuchProcess):
@@ -214,7 +214,7 @@ class Killing:
             ):
                 yield f"{seq} {when} {kind} {agent} {hashlib.sha256(body).hexdigest()}"
 
-    def _acknowledge(self) -> None:
+    def acknowledge(self) -> None:
         """What any reader sees now was committed, so it has to be there for good."""
         rows = list(self._ledger())
         if rows[: len(self._rows)] != self._rows:
@@ -222,7 +222,7 @@ class Killing:
         self._rows = rows
 
     def _audit(self) -> None:
-        self._acknowledge()
+        self.acknowledge()
         if not self._bench.gone(_GONE_S):
             raise Broken(f"left behind: {[' '.join(p.cmdline())[:120] for p in self._bench.processes()]}")
         locks = [str(path) for path in self._bench.run.rglob("*.lock") if path.parent != self._bench.run]

@@ -73,7 +73,7 @@ def together(mean_once: bool, top_once: bool) -> str:
     ))  # fmt: skip
 
 
-CATEGORIES = {"mean": "fusion", "top": "invariants"}  # of the explorer's direction, and of the exploiter's
+CATEGORIES = {"mean": "fusion", "top": "invariants", "both": "fusion"}  # each of its agent's direction
 
 
 def play(technique: str, text: str, resolution: str = "") -> Play:
