@@ -241,7 +241,7 @@ def _judge(
         return "revert", f"workload {lost[0]} changes by {_percent(workloads[lost[0]].gain)}, a loss beyond doubt"
     proven = min(overall.low, evidence.low_without_best(look_errors(policy)[look])) > 0.0
     if overall.gain >= target and proven:
-        return "keep", f"at least {_percent(target)}, and above zero even without its best restarts"
+        return "keep", f"reaches the bar of {_percent(target)}, and is above zero even without its best restarts"
     hope = float(evidence.location.bound(policy.futility_error, +1))
     if hope < target:
         return "revert", f"{_percent(target)} is out of reach, at most {_percent(hope)}"

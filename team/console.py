@@ -3,7 +3,7 @@
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import exp
 from pathlib import Path
@@ -16,6 +16,7 @@ from protocol.messages import Estimate
 from protocol.policy import Policy
 from protocol.state import CampaignState
 from protocol.steering import Request
+from roles.minds.registry import is_free
 from team.errors import UserError
 from team.guardian import orphaned
 from team.launch import Scope, conduct, prepare, state_of
@@ -74,12 +75,23 @@ def _tooling(scope: Scope) -> list[str]:
 def start(scope: Scope, yes: bool, address: str | None) -> int:
     """Confirm, prepare, run to the end, sum up. The exit status."""
     show_scope(scope)
-    if not yes and not sys.stdin.isatty():
-        raise UserError("Nobody can confirm this scope: standard input is no terminal.", "Start at once with --yes.")
-    if not yes and not typer.confirm("Start?", default=True):
+    if not yes and not confirmed([member.mind for member in scope.members], sys.stdin.isatty()):
         return 1
     prepare(scope)
     return go(scope.run, address, resume=False)
+
+
+def confirmed(minds: Sequence[str], terminal: bool) -> bool:
+    """Whether to start. Without a terminal there is nobody to ask: what is free starts, what costs money is refused."""
+    if terminal:
+        return typer.confirm("Start?", default=True)
+    if costly := [mind for mind in minds if not is_free(mind)]:
+        raise UserError(
+            f"Nobody can confirm this scope, which may cost money (mind '{costly[0]}'): standard input is no terminal.",
+            "Start at once with --yes.",
+        )
+    out.print("  started     without asking: standard input is no terminal, and these minds cost nothing")
+    return True
 
 
 def go(run: Run, address: str | None, resume: bool) -> int:

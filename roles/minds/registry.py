@@ -46,6 +46,12 @@ def _scripted(path: str) -> Mind:
 
 
 _MINDS: dict[str, Maker] = {"catalog": _catalog, "noop": _noop, "command": _command}
+_FREE = ("catalog", "noop")
+
+
+def is_free(name: str) -> bool:
+    """Whether a mind of this name thinks on this machine alone, so that no call of it costs money."""
+    return name in _FREE or name.startswith("scripted:")
 
 
 def mind_names() -> tuple[str, ...]:
