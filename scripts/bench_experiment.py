@@ -1,34 +1,31 @@
 """Wall time of one experiment on a GPU, split into compiler, kernel and harness; beside the ``load_inline`` route.
 
 usage: python scripts/bench_experiment.py [--task examples/rmsnorm_cuda] [--out benchmarks/results] [--skip-load-inline]
-                                          [--calibration 24] [--pause 1.0] [--profile]
+                                          [--calibration 24] [--pause 1.0]
 
 Each experiment is one change to the task's kernel, never compiled before, judged by a warm judge exactly as in a
 campaign (build, check of every workload, paired timing until the law decides). The other route compiles the same source
 with ``torch.utils.cpp_extension.load_inline`` in a fresh process, compares every workload once and times it with
 ``triton.testing.do_bench``: what a loop without this judge pays for one number. Between two experiments is a pause, as
-an agent makes it that has to propose and to commit; ``--profile`` also writes where the judge's process spends an
-experiment's time.
+an agent makes it that has to propose and to commit. Where each experiment's time went, stage by stage and process by
+process, is written beside the results.
 """
 
 import argparse
-import cProfile
 import json
-import pstats
 import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from protocol.messages import Measurement, Noise
-from team.devices import discover, open_device
+from team.devices import discover
 from team.judge.client import Judge
-from team.judge.judge import Judge as InProcess
 from team.judge.request import Calibrate, Compare
+from team.judge.timeline import listing
 from team.tasks.task import Task, load_task
 
 RMSNORM_BY_BLOCK = """\
@@ -77,8 +74,8 @@ def split(seen: Measurement, wall: float) -> dict[str, float]:
     return parts | {f"of which {name}": value for name, value in seen.seconds.items() if name != "kernel"}
 
 
-def measure(task: Task, scratch: Path, restarts: int, pause_s: float) -> list[dict[str, Any]]:
-    """One row per experiment."""
+def measure(task: Task, scratch: Path, restarts: int, pause_s: float, timelines: Path) -> list[dict[str, Any]]:
+    """One row per experiment; what each did when goes to ``timelines``."""
     device = discover(task.spec.device, 1)[0]
     rows: list[dict[str, Any]] = []
     policy = task.spec.policy.model_copy(update={"calibration_restarts": restarts})
@@ -93,6 +90,9 @@ def measure(task: Task, scratch: Path, restarts: int, pause_s: float) -> list[di
             seen = judge.compare(request)
             parts = split(seen, time.perf_counter() - started)
             rows.append({"change": name, "outcome": seen.outcome.value, "pairs": seen.pairs, "seconds": parts})
+            said = [f"{name}: {seen.outcome.value}, {parts['wall']:.3f} s", *listing(judge.stages())]
+            with timelines.open("a") as stream:
+                stream.write("\n".join([*said, "", ""]))
             print(f"{name:20} {seen.outcome.value:9} {seen.pairs:4} pairs  " + told(parts), flush=True)
         rows.append({"change": "(calibration)", **calibration})
     return rows
@@ -103,19 +103,6 @@ def comparison(task: Task, tree: Path, text: str, noise: Noise | None) -> Compar
     tree.mkdir(parents=True)
     (tree / task.spec.source).write_text(text)
     return Compare(task=str(task.folder), base=str(task.folder), candidate=str(tree), noise=noise)
-
-
-def profiled(task: Task, scratch: Path, listing: Path) -> None:
-    """Judge two changes in this process under Python's profiler; the listing by cumulative and by own time."""
-    judge = InProcess(open_device(discover(task.spec.device, 1)[0].id), scratch / "judge")
-    profile = cProfile.Profile()
-    for number, text in enumerate(list(candidates(task).values())[:3]):
-        request = comparison(task, scratch / "profiled" / str(number), text + "// again\n", None)
-        (judge.compare if number == 0 else partial(profile.runcall, judge.compare))(request)  # the first one warms up
-    judge.close()
-    with listing.open("w") as stream:
-        for order in ("cumulative", "tottime"):
-            pstats.Stats(profile, stream=stream).sort_stats(order).print_stats(60)
 
 
 def told(parts: dict[str, float]) -> str:
@@ -145,12 +132,14 @@ def main() -> None:
     parser.add_argument("--skip-load-inline", action="store_true")
     parser.add_argument("--calibration", type=int, default=24, help="restarts of the A/A calibration")
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two experiments")
-    parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     task = load_task(options.task.resolve())
     options.out.mkdir(parents=True, exist_ok=True)
+    kind = task.spec.device
     with tempfile.TemporaryDirectory() as temporary:
-        rows = measure(task, Path(temporary), options.calibration, options.pause)
+        timelines = options.out / f"experiment-{kind}-timeline.txt"
+        timelines.unlink(missing_ok=True)
+        rows = measure(task, Path(temporary), options.calibration, options.pause, timelines)
         inline = (
             {}
             if options.skip_load_inline
@@ -166,10 +155,7 @@ def main() -> None:
     print(json.dumps(summary))
     info = discover(task.spec.device, 1)[0].info().model_dump(mode="json")
     result = {"hardware": info, "task": task.spec.name, "experiments": rows, "load_inline": inline, "summary": summary}
-    (options.out / "experiment-cuda.json").write_text(json.dumps(result, indent=1))
-    if options.profile:
-        with tempfile.TemporaryDirectory() as temporary:
-            profiled(task, Path(temporary), options.out / "experiment-profile.txt")
+    (options.out / f"experiment-{kind}.json").write_text(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ export -f gpu_tests
 nvidia-smi -L
 python3 -c 'import torch, triton; print("torch", torch.__version__, "triton", triton.__version__)'
 part triton 50 bash -c 'gpu_tests 40 tests/gallery/test_gallery_triton.py'
-part experiment 65 python3 scripts/bench_experiment.py --skip-load-inline --calibration 12 --profile --out "$out"
+part experiment 65 python3 scripts/bench_experiment.py --skip-load-inline --calibration 12 --out "$out"
 sanitizer=tests/team/judge/test_sanitize.py
 [ -e "$sanitizer" ] && part sanitizer 30 bash -c "gpu_tests 25 $sanitizer"
 echo "all parts: $SECONDS s"

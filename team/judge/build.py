@@ -22,6 +22,7 @@ from protocol.messages import Build
 from team.errors import UserError
 from team.judge.compiler import Compiled, Crossing, confined, run_compiler
 from team.judge.failures import BuildFailed, Foreign
+from team.judge.timeline import TIMELINE
 
 CPU_FLAGS = ("-O3", "-march=native")
 SHAPE_FLAGS = ("-std=c++17", "-fPIC", "-shared", "-fopenmp", "-Wl,--as-needed")
@@ -124,9 +125,11 @@ class Builder:
         started = time.monotonic()
         with tempfile.TemporaryDirectory(dir=self._work) as temporary:
             room = Path(temporary)
-            output = self._compile(recipe, room)
+            with TIMELINE.stage("compile", f"{self._compiler} {recipe.main}"):
+                output = self._compile(recipe, room)
             if recipe.inspection:
-                inspect(_expanded(room))
+                with TIMELINE.stage("screen expanded"):
+                    inspect(_expanded(room))
             return self._store(folder, room / "artifact", recipe, output, time.monotonic() - started)
 
     def _key(self, recipe: Recipe) -> str:

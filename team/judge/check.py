@@ -17,6 +17,7 @@ from team.judge.bench import Bench, Stand
 from team.judge.build import Artifact
 from team.judge.failures import Failed, Side
 from team.judge.inputs import InputSource, Profile, shaped
+from team.judge.timeline import TIMELINE
 from team.judge.unlisted import smallest, unlisted_workloads
 from team.tasks.spec import Workload
 from team.tasks.task import Task, Tensors
@@ -75,7 +76,7 @@ class Checker:
         self._bench.provide(max(layout.end for layout, _ in cases))
         while cases:
             with self._bench.stand(side, self._task, kernel, 0) as stand:
-                while cases and self._case(stand, *cases.pop(0), record, base):
+                while cases and self._timed_case(stand, *cases.pop(0), record, base):
                     pass
         return record
 
@@ -90,6 +91,10 @@ class Checker:
                 bent: tuple[Profile, ...] = (*PROFILES, *ADVERSARIAL) if workload.name == least.name else PROFILES
                 cases.extend((layout, profile) for profile in bent)
         return cases
+
+    def _timed_case(self, stand: Stand, layout: Layout, profile: Profile, record: Record, base: Record | None) -> bool:
+        with TIMELINE.stage(f"case {layout.workload.name} {profile}"):
+            return self._case(stand, layout, profile, record, base)
 
     def _case(self, stand: Stand, layout: Layout, profile: Profile, record: Record, base: Record | None) -> bool:
         """Check one workload under one profile; False when the runner must be replaced before the next."""

@@ -18,6 +18,7 @@ from team.devices.device import Device
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.request import Calibrate, Check, Compare, Describe, Screen
+from team.judge.timeline import Stage, read_stages, timeline_path
 
 _LOG_TAIL = 4000  # characters of the judge's log that an error carries
 _HUNG_S = 3600.0  # seconds after which a judge, whose every step has a deadline, is taken for hung
@@ -109,6 +110,10 @@ class Judge:
     def check(self, request: Check) -> Measurement:
         """Build and check one tree, timing nothing."""
         return Measurement.model_validate(self._ask(request))
+
+    def stages(self) -> list[Stage]:
+        """Where the time of the last request went."""
+        return read_stages(timeline_path(self._scratch, self._device.id))
 
     def describe(self, request: Describe) -> Problem:
         """The operator block of a task."""

@@ -9,6 +9,7 @@ from protocol.messages import DeviceInfo, Measurement, Outcome, Restart, Workloa
 from team.judge.kernels import Kernel
 from team.judge.pairs import Tally
 from team.judge.simplicity import compared
+from team.judge.timeline import TIMELINE
 
 
 @dataclass
@@ -35,7 +36,8 @@ class Evidence:
         """Charge the wall time of a block to ``part`` (seconds)."""
         started = time.perf_counter()
         try:
-            yield
+            with TIMELINE.stage(part):
+                yield
         finally:
             self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - started
 

@@ -27,15 +27,17 @@ from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.judge import Judge
 from team.judge.request import Calibrate, Check, Compare, Describe, Request, Screen
 from team.judge.runner.process import refuse_orphanhood
+from team.judge.timeline import TIMELINE, timeline_path
 
 LOCK_WAIT_S = 30.0  # seconds to wait for the judge of somebody who is just leaving
 
 
 class Server:
-    """Serves one judge over two descriptors."""
+    """Serves one judge over two descriptors; the stages of the last request are left at ``listing``."""
 
-    def __init__(self, judge: Judge, requests: int, answers: int) -> None:
+    def __init__(self, judge: Judge, listing: Path, requests: int, answers: int) -> None:
         self._judge = judge
+        self._listing = listing
         self._requests = requests
         self._answers = answers
         self._parser: TypeAdapter[Request] = TypeAdapter(Request)
@@ -47,7 +49,10 @@ class Server:
             if payload is None:
                 return
             request = self._parser.validate_python(wire.decode(payload))
-            _say(self._answers, self._answer(request))
+            TIMELINE.begin()
+            answer = self._answer(request)
+            TIMELINE.write(self._listing)
+            _say(self._answers, answer)
             if isinstance(request, Compare):  # another is likely to follow
                 self._judge.rest()
 
@@ -97,7 +102,7 @@ def _serve(name: str, scratch: Path, law: Policy | None, requests: int, answers:
         judge = Judge(device, scratch, lambda: refuse_orphanhood(requests), law)
         try:
             _say(answers, {"kind": "ready", "device": device.info().model_dump(mode="json")})
-            Server(judge, requests, answers).serve()
+            Server(judge, timeline_path(scratch, name), requests, answers).serve()
         finally:
             judge.close()
 

@@ -19,6 +19,7 @@ from team.judge.cuda.process import REGIMES, CudaRunner, Regime, Staged
 from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerSilent, Side
 from team.judge.runner.process import Sample
 from team.judge.shim import shim_recipe
+from team.judge.timeline import TIMELINE
 from team.tasks.signature import Signature
 from team.tasks.spec import Workload
 from team.tasks.task import Task
@@ -77,9 +78,12 @@ class CudaStand(Stand):
 
     def replay(self, number: int, replays: int, deadline_s: float) -> Sample:
         """Launch a staged set several times in a row."""
-        self.bench.card.calm()
-        sample = self.guarded(lambda: self.process.replay(number, replays, deadline_s))
-        if self.bench.somebody_computes():
+        self.bench.calm()
+        with TIMELINE.stage("launches"):
+            sample = self.guarded(lambda: self.process.replay(number, replays, deadline_s))
+        with TIMELINE.stage("stillness"):
+            computes = self.bench.somebody_computes()
+        if computes:
             raise Failed(
                 self.side, Outcome.TAMPERED, "something that it started runs on after its answer", self.workload
             )
@@ -87,12 +91,14 @@ class CudaStand(Stand):
 
     def walk(self, number: int, deadline_s: float) -> Sample:
         """Launch a staged set from the host."""
-        self.bench.card.calm()
-        return self.guarded(lambda: self.process.walk(number, deadline_s))
+        self.bench.calm()
+        with TIMELINE.stage("walk"):
+            return self.guarded(lambda: self.process.walk(number, deadline_s))
 
     def load(self) -> str:
         """Load the kernel; the sandbox's active layers."""
-        return self.guarded(lambda: self.process.hold(self.shim, self.kernel))
+        with TIMELINE.stage("load", f"{self.side} {self.runner.pid}"):
+            return self.guarded(lambda: self.process.hold(self.shim, self.kernel))
 
     def _stage(self, number: int, layout: Layout, launches: int, regime: Regime) -> Staged:
         signature = self.bench.call_of(self.task)
@@ -106,8 +112,9 @@ class CudaStand(Stand):
             "words": layout.words(signature, launches),
             "regime": REGIMES.index(regime),
         }
-        self.bench.card.calm()
-        return self.guarded(lambda: self.process.stage(body, STAGE_S[self.side]))
+        self.bench.calm()
+        with TIMELINE.stage("stage launches"):
+            return self.guarded(lambda: self.process.stage(body, STAGE_S[self.side]))
 
     def _start_again(self) -> None:
         self.runner.close()
@@ -146,9 +153,17 @@ class CudaBench(Bench):
         """Wait until every spare stands still: making a context, or taking one down, would disturb a measurement."""
         if self._crowded():
             self.reap()
-        for spare in self._spares:
-            with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
-                spare.await_ready()
+        with TIMELINE.stage("await contexts"):
+            for spare in self._spares:
+                with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
+                    spare.await_ready()
+
+    def calm(self) -> None:
+        """An idle card with a cold L2: what every exchange that launches begins with."""
+        with TIMELINE.stage("drain"):
+            self.card.drain()
+        with TIMELINE.stage("calm"):
+            self.card.calm()
 
     def arrange(self, task: Task, workload: Workload, launches: int, dice: random.Random) -> Layout:
         """Where the buffers of ``launches`` launches lie."""
@@ -182,10 +197,11 @@ class CudaBench(Bench):
 
     def reap(self) -> None:
         """End the retired and wait until they are gone."""
-        for runner in self._retired:
-            runner.kill()
-        for runner in self._retired:
-            runner.close()
+        with TIMELINE.stage("reap"):
+            for runner in self._retired:
+                runner.kill()
+            for runner in self._retired:
+                runner.close()
         self._retired = []
 
     def _crowded(self) -> bool:
@@ -217,7 +233,8 @@ class CudaBench(Bench):
         """A ready runner that has opened ``arena``. Where another uid may not open it, runners keep the judge's."""
         runner = self._spares.pop(0) if self._spares else self._spawn()
         try:
-            runner.open(arena)
+            with TIMELINE.stage("open", f"runner {runner.pid}"):
+                runner.open(arena)
         except (RunnerFaulted, RunnerEnded) as error:
             runner.close()
             if self._keep_uid:

@@ -40,6 +40,10 @@ class Card:
         """Clocks, heat, throttling and strangers; ``ours`` are the processes that may be there."""
         return self._telemetry.read(ours)
 
+    def drain(self) -> None:
+        """Wait for the judge's own arithmetic."""
+        torch.cuda.synchronize()
+
     def calm(self) -> None:
         """Leave nothing of the judge's running, nothing in the L2, and nothing kept in it.
 

@@ -28,6 +28,7 @@ from team.judge.cuda.references import References
 from team.judge.failures import Failed
 from team.judge.pairs import HEADROOM, MAX_GROWTHS, Lane, Tally
 from team.judge.runner.process import START_S, Sample
+from team.judge.timeline import TIMELINE
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 
@@ -90,7 +91,8 @@ class CudaContest:
             if self.bench.spares < 2:
                 self.bench.prepare(SPARES)
             self.bench.settle()
-            restart, why = self._watched(pairs)
+            with TIMELINE.stage("restart"):
+                restart, why = self._watched(pairs)
             if not why or attempt == DISTURBED_TRIES - 1:
                 return restart
             self.tally.discarded += pairs * len(self.workloads)
@@ -117,8 +119,10 @@ class CudaContest:
         self, base: CudaStand, candidate: CudaStand, workload: Workload, pairs: int, capacity: int
     ) -> tuple[Pair, ...]:
         base.workload = candidate.workload = workload.name
-        lane = self._settle(base, candidate, workload, capacity)
-        self._audit(base, candidate, lane)
+        with TIMELINE.stage("settle"):
+            lane = self._settle(base, candidate, workload, capacity)
+        with TIMELINE.stage("audit"):
+            self._audit(base, candidate, lane)
         measured = tuple(self._pair(base, candidate, lane, first) for first in self._orders(pairs))
         self.tally.pairs += len(measured)
         self._suspect_impossible(lane, measured)
@@ -182,17 +186,21 @@ class CudaContest:
     def _turns(self, base: CudaStand, candidate: CudaStand, lane: Lane, candidate_first: bool) -> dict[str, Sample]:
         """Both sides once, on the same fresh inputs; each is checked at once."""
         count = lane.layout.launches
-        inputs = self.source.timed(lane.workload, count)
-        want = self.references.of(lane.workload, inputs, count)
+        with TIMELINE.stage("inputs"):
+            inputs = self.source.timed(lane.workload, count)
+        with TIMELINE.stage("reference"):
+            want = self.references.of(lane.workload, inputs, count)
         sides = [(base, lane.base), (candidate, lane.candidate)]
         samples: dict[str, Sample] = {}
         for stand, lease in reversed(sides) if candidate_first else sides:
-            lease.fill(inputs)
-            lease.poison(self.source.generator)
+            with TIMELINE.stage("fill"):
+                lease.fill(inputs)
+                lease.poison(self.source.generator)
             samples[stand.side] = stand.go(TIMED_SET, self._deadline(stand, lane.workload, count))
             self.tally.kernel_ns += samples[stand.side].claimed_ns
             done = self._count(stand, count)
-            stand.inspect_all(lease, inputs, {name: value[:done] for name, value in want.items()}, done)
+            with TIMELINE.stage("inspect"):
+                stand.inspect_all(lease, inputs, {name: value[:done] for name, value in want.items()}, done)
         return samples
 
     def _deadline(self, stand: CudaStand, workload: Workload, launches: int) -> float:

@@ -16,6 +16,7 @@ from team.judge.arena import Arena
 from team.judge.build import Artifact
 from team.judge.failures import RunnerFaulted, RunnerLied
 from team.judge.runner.process import START_S, RunnerProcess, Sample
+from team.judge.timeline import TIMELINE
 
 Regime = Literal["graph", "gated", "plain"]
 REGIMES: tuple[Regime, ...] = ("graph", "gated", "plain")
@@ -44,7 +45,8 @@ class CudaRunner(RunnerProcess):
     def await_ready(self) -> None:
         """Wait until the context exists; raises ``RunnerFaulted`` when there is none to be had."""
         if not self._ready:
-            self._told(self._receive(START_S))
+            said = self._told(self._receive(START_S))
+            TIMELINE.add("context", f"runner {self.pid}", int(said.get("began", 0)), int(said.get("made", 0)))
             self._ready = True
 
     def open(self, arena: Arena) -> None:

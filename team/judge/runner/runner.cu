@@ -2,7 +2,7 @@
 // CUDA IPC, captures n launches over n slots into a graph, and replays it on request.
 //
 // usage: runner PARENT_PID KEEP_UID [DEVICE_NODE...]
-//   -> {ready} | {error}                              once: a context exists, nothing foreign is loaded yet
+//   -> {ready, began, made} | {error}                 once: a context exists, nothing foreign is loaded yet; when (ns)
 //   {op: open, handle, size}                          -> {ok} | {error}
 //   {op: load, shim, kernel}                          -> {ok, layers} | {error}    both as bytes; seals the sandbox first
 //   {op: stage, set, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes, overlaps}
@@ -287,6 +287,7 @@ void walk(Runner& runner, wire::Message& message) {
 
 int main(int count, char** arguments) {
     if (count < 3) return 64;
+    const uint64_t began = now();
     Runner runner;
     move_protocol(runner);
     std::vector<std::string> nodes(arguments + 3, arguments + count);
@@ -294,7 +295,7 @@ int main(int count, char** arguments) {
     if (getppid() != atoi(arguments[1])) return 65;  // the judge died before PDEATHSIG was set
     cudaError_t error = make_context(runner);
     if (failed(runner, error)) return 66;
-    wire::Writer().number("ready", 1).send(runner.answers);
+    wire::Writer().number("ready", 1).number("began", began).number("made", now()).send(runner.answers);
     wire::Message message;
     while (wire::receive(runner.requests, message)) {
         const std::string& op = message["op"].bytes;

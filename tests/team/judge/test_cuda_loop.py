@@ -76,6 +76,9 @@ class FakeCard:
     def look(self, ours: set[int]) -> Reading:
         return self.readings.pop(0) if self.readings else Reading(1980, 3201, 40, 0, ())
 
+    def drain(self) -> None:
+        pass
+
     def calm(self) -> None:
         pass
 
