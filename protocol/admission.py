@@ -27,6 +27,8 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
         return f"the plan must cite search '{agent.search.id}'"
     if plan.cites and plan.cites not in state.searches:
         return f"the plan cites search '{plan.cites}', which nobody reported"
+    if plan.source and plan.source not in _sources(state, plan):
+        return f"search '{plan.cites}' has no source '{plan.source}': name one of its sources, or none"
     if not plan.differs and plan.technique in state.reverted:
         return f"'{plan.technique}' was reverted before: say in 'differs' what is different now"
     if not plan.differs and (pair := _bad_composition(state, plan, base)):
@@ -39,6 +41,11 @@ def refusal(state: CampaignState, agent_name: str, plan: Plan, base: str) -> str
     if missing := plateau.passes_by(state, agent, plan):
         return f"phase plateau: take a heavy lift, or say in 'passed_over' what stands against {', '.join(missing)}"
     return sweep.refusal(state, agent, plan)
+
+
+def _sources(state: CampaignState, plan: Plan) -> set[str]:
+    cited = state.searches.get(plan.cites)
+    return {source.locator for source in cited.sources} if cited else set()
 
 
 def _bad_composition(state: CampaignState, plan: Plan, base: str) -> InteractsBadly | None:

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from math import expm1
 from typing import TYPE_CHECKING
 
+from protocol import directions
 from protocol.messages import Phase, Verdict
 
 if TYPE_CHECKING:
+    from protocol.messages import Plan
     from protocol.policy import Policy
     from protocol.record import AgentState, CampaignState, ExperimentState
 
 _NEVER_RAN = (Verdict.LOST,)
 Approach = tuple[str, str]
-"""A technique and the direction in which it was tried."""
+"""A technique, and the theme of the direction in which it was tried (``directions.theme_of``)."""
 
 
 @dataclass
@@ -48,14 +50,14 @@ def count(state: CampaignState, experiment: ExperimentState) -> None:
         _count_revert(state.policy, agent, experiment)
 
 
-def approach_of(experiment: ExperimentState) -> Approach:
+def approach_of(state: CampaignState, experiment: ExperimentState) -> Approach:
     """What the experiment tried, and where."""
     assert experiment.plan is not None
-    return experiment.plan.technique, experiment.direction
+    return experiment.plan.technique, directions.theme_of(state, experiment.direction)
 
 
 def _count_crashes(state: CampaignState, experiment: ExperimentState) -> None:
-    approach = approach_of(experiment)
+    approach = approach_of(state, experiment)
     name = "\n".join(approach)
     if experiment.verdict is not Verdict.CRASHED:
         state.crash_streaks.pop(name, None)
@@ -86,10 +88,22 @@ def _count_keep(state: CampaignState, agent: AgentState, experiment: ExperimentS
         streaks.early_from = streaks.experiments
     if gain >= policy.profile_gain:
         agent.owes_profile = experiment.commit
-    cited = experiment.plan.cites
-    if cited in state.searches:
-        state.credits[cited] = state.credits.get(cited, 0) + 1
+    _credit(state, experiment.plan)
     agent.search, agent.owes_search = None, False
+
+
+def _credit(state: CampaignState, plan: Plan) -> None:
+    """A keep that a search inspired is to the credit of the source that its plan names.
+
+    One that names none and is of the technique that the search chose is to the credit of the search's first source;
+    of another technique it cites the search because it must, and owes it nothing.
+    """
+    cited = state.searches.get(plan.cites)
+    if cited is None or not (plan.source or plan.technique == cited.technique):
+        return
+    source = plan.source or cited.sources[0].locator
+    credited = state.credits.setdefault(plan.cites, {})
+    credited[source] = credited.get(source, 0) + 1
 
 
 def _count_revert(policy: Policy, agent: AgentState, experiment: ExperimentState) -> None:
@@ -119,13 +133,20 @@ def phase_of(policy: Policy, streaks: Streaks) -> Phase:
 
 def abandoned_in(state: CampaignState, agent: AgentState) -> tuple[str, ...]:
     """Techniques that the team abandoned in the direction of the agent's experiment."""
-    direction = getattr(agent.open.duty, "direction", "") if agent.open else ""
-    return tuple(technique for technique, where in state.abandoned if where == direction)
+    theme = directions.theme_of(state, getattr(agent.open.duty, "direction", "") if agent.open else "")
+    return tuple(technique for technique, where in state.abandoned if where == theme)
 
 
 def closed_for(state: CampaignState, agent: AgentState) -> set[str]:
-    """Every category that is closed to the agent's next experiment."""
-    return {*closed_categories(state.policy, agent.streaks), *state.closed}
+    """Every category that is closed to the agent's next experiment: by a counter, to the team, or by its direction."""
+    outside = directions.outside(state, agent.member.name)
+    return {*closed_categories(state.policy, agent.streaks), *state.closed, *outside}
+
+
+def switches(state: CampaignState, agent: AgentState) -> bool:
+    """Whether a counter keeps the agent from a category of its own direction, which it must leave for now."""
+    mine = set(closed_categories(state.policy, agent.streaks))
+    return bool(mine - directions.outside(state, agent.member.name))
 
 
 def closed_categories(policy: Policy, streaks: Streaks) -> tuple[str, ...]:

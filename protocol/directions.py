@@ -40,6 +40,16 @@ def directed(state: CampaignState, agent: str) -> Direction | None:
     return found.claim if found else None
 
 
+def theme_of(state: CampaignState, ident: str) -> str:
+    """What a direction is called over all rounds that go on with it; empty for none.
+
+    Claims are made anew every round, and what the team learned of an approach in a direction outlives the claim.
+    """
+    while (found := state.directions.get(ident)) is not None and found.claim.follows:
+        ident = found.claim.follows
+    return found.claim.name if found is not None else ""
+
+
 def refusal(state: CampaignState, agent: str, category: str) -> str | None:
     """Why the agent's direction does not let it touch this category, in one sentence; None when it does."""
     claim = directed(state, agent)

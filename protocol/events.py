@@ -391,6 +391,7 @@ class RoundEnded(Body):
     best: float = Field(default=0.0, description="largest log gain of the round's KEEPs")
     keeps_base: dict[str, str] = Field(default_factory=dict, description="agent -> commit")
     searches: tuple[str, ...] = ()
+    stuck: bool = Field(default=False, description="cut short because the whole team was stuck: it is not a dry round")
 
 
 class TeamPhaseEnded(Body):

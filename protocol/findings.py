@@ -49,8 +49,10 @@ def of_experiment(state: CampaignState, experiment: ExperimentState) -> Finding 
     )
 
 
-def of_landing(state: CampaignState, body: ev.Landed | ev.LandingRefused) -> Finding | None:
-    """What came of a kept change on main, where other agents' changes are."""
+def of_landing(
+    state: CampaignState, body: ev.Landed | ev.LandingRefused, measured: ev.LandingMeasured | None
+) -> Finding | None:
+    """What came of a kept change on main, where other agents' changes are, and where that was measured if it was."""
     experiment = state.experiments[body.experiment]
     if experiment.plan is None:
         return None
@@ -62,6 +64,7 @@ def of_landing(state: CampaignState, body: ev.Landed | ev.LandingRefused) -> Fin
         technique=experiment.plan.technique,
         category=experiment.plan.category,
         agent=experiment.agent,
+        device=measured.device if measured else "",
         gain=gain.gain if gain else None,
         low=gain.low if gain else None,
         high=gain.high if gain else None,

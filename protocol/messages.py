@@ -118,6 +118,7 @@ class Plan(Message):
     rewrite: str = Field(default="", description="the design in one sentence when this is a principled rewrite")
     differs: str = Field(default="", description="what is different from the team's reverted try of the same technique")
     cites: str = Field(default="", description="id of the search that inspired it, when a search duty was owed")
+    source: str = Field(default="", description="the one source of that search that it rests on, by locator")
     sweep: str = Field(default="", description="item of the tactical sweep that this experiment is, when it is one")
     passed_over: tuple[PassedOver, ...] = Field(
         default=(), description="heavy lifts and sweep items that are due and not taken, each with its reason"
@@ -142,8 +143,8 @@ class Proposal(Message):
 class Source(Message):
     """Where a finding of a search comes from."""
 
-    title: str
-    locator: str = Field(description="URL, or a citation when offline")
+    title: str = Field(min_length=1)
+    locator: str = Field(min_length=1, description="URL, or a citation when offline")
 
 
 class SearchReport(Message):
@@ -152,9 +153,9 @@ class SearchReport(Message):
     id: str
     queries: tuple[str, ...] = Field(min_length=1)
     sources: tuple[Source, ...] = Field(min_length=1)
-    technique: str
-    category: str
-    why: str
+    technique: str = Field(min_length=1)
+    category: str = Field(min_length=1)
+    why: str = Field(min_length=1, description="why this technique was chosen")
     dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 

@@ -34,8 +34,9 @@ def untried_lifts(state: CampaignState, agent: AgentState) -> tuple[HeavyLift, .
 
 def open_to(state: CampaignState, agent: AgentState, category: str) -> bool:
     """Whether neither a counter nor the agent's direction keeps it from this category."""
-    name = agent.member.name
-    return category not in closed_for(state, agent) and directions.refusal(state, name, category) is None
+    if category in closed_for(state, agent):
+        return False
+    return directions.refusal(state, agent.member.name, category) is None  # a category that the campaign never named
 
 
 def passes_by(state: CampaignState, agent: AgentState, plan: Plan) -> tuple[str, ...]:

@@ -90,6 +90,18 @@ class Policy(BaseModel):
     plateau_after: int = Field(
         default=5, ge=1, description="small KEEPs in a row, or reverts in a row, that mean plateau"
     )
+    bound_above: float = Field(
+        default=0.70, gt=0.0, le=1.0, description="share of a peak above which a kernel is bound by it"
+    )
+    idle_below: float = Field(
+        default=0.40, gt=0.0, le=1.0, description="share of both peaks below which neither bounds a kernel"
+    )
+    few_warps_below: float = Field(
+        default=0.40, gt=0.0, le=1.0, description="occupancy below which a kernel that neither bounds is limited by it"
+    )
+    many_warps_above: float = Field(
+        default=0.60, gt=0.0, le=1.0, description="occupancy above which a kernel that neither bounds waits on latency"
+    )
     polish_after: int = Field(
         default=5, ge=1, description="experiments in a row of one category without effect that close it like reverts"
     )

@@ -9,10 +9,39 @@ from __future__ import annotations
 from math import expm1
 from typing import TYPE_CHECKING
 
+from protocol.messages import Position
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from protocol import events as ev
     from protocol.messages import ProfileReport
+    from protocol.policy import Policy
     from protocol.record import CampaignState, ExperimentState, LandingState
+
+
+SM, DRAM, OCCUPANCY = "sm_throughput", "dram_throughput", "occupancy"
+"""Metrics that place a kernel: shares of the device's peak between 0 and 1."""
+
+
+def position_of(metrics: Mapping[str, float], policy: Policy) -> Position:
+    """Where a kernel stands by its profile; unknown while one of the metrics that decide it is missing.
+
+    RULES: compute-bound by the SMs or bandwidth-bound by DRAM; when both idle, occupancy-limited at a low occupancy and
+    latency-bound at a high one; else balanced.
+    """
+    if SM not in metrics or DRAM not in metrics:
+        return Position.UNKNOWN
+    compute, memory, occupancy = metrics[SM], metrics[DRAM], metrics.get(OCCUPANCY)
+    if max(compute, memory) > policy.bound_above:
+        return Position.COMPUTE if compute >= memory else Position.BANDWIDTH
+    if max(compute, memory) >= policy.idle_below:
+        return Position.BALANCED
+    if occupancy is None:
+        return Position.UNKNOWN
+    if occupancy < policy.few_warps_below:
+        return Position.OCCUPANCY
+    return Position.LATENCY if occupancy > policy.many_warps_above else Position.BALANCED
 
 
 def owed(state: CampaignState, name: str) -> str:
@@ -50,6 +79,8 @@ def landed(state: CampaignState, experiment: ExperimentState, landing: LandingSt
 def reported(state: CampaignState, name: str, report: ProfileReport) -> None:
     """A profile clears what it answers, for its author and for all who work on main."""
     agent = state.agents[name]
+    if report.position is Position.UNKNOWN:
+        report = report.model_copy(update={"position": position_of(report.metrics, state.policy)})
     agent.profile = report
     if agent.owes_profile == report.commit:
         agent.owes_profile = ""

@@ -34,7 +34,7 @@ def reported(state: CampaignState, name: str, report: RecheckReport) -> None:
         state.reverted.add(report.technique)
     else:
         state.reverted.discard(report.technique)
-        state.crash_streaks.pop("\n".join(approach_of(experiment)), None)
+        state.crash_streaks.pop("\n".join(approach_of(state, experiment)), None)
 
 
 def _regressed(experiment: ExperimentState) -> bool:

@@ -170,7 +170,8 @@ class CampaignState:
     """Everything the coordinator knows. ``verdicts`` holds the ids of judged experiments in the order of judgement,
     ``levels`` the log gain over the baseline of every kept or landed commit as its steps add up,
     ``lineage`` which changes such a commit contains, ``bad_pairs`` the compositions that did not pay,
-    ``reverted`` the techniques that the team tried and did not keep, ``lost`` how many verdicts are LOST,
+    ``credits`` the keeps by search and source, ``reverted`` the techniques that the team tried and did not keep,
+    ``lost`` how many verdicts are LOST,
     ``claims`` the open direction of each claimed category, ``dealt`` the round that directions were dealt for last.
 
     ``planned`` counts admitted plans by technique, ``swept`` says of each closed item of the tactical sweep why,
@@ -197,7 +198,7 @@ class CampaignState:
     reverted: set[str] = field(default_factory=set[str])
     verdicts: list[str] = field(default_factory=list[str])
     lost: int = 0
-    credits: dict[str, int] = field(default_factory=dict[str, int])
+    credits: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     planned: dict[str, int] = field(default_factory=dict[str, int])
     swept: dict[str, str] = field(default_factory=dict[str, str])
     sweep_flights: dict[str, str] = field(default_factory=dict[str, str])

@@ -20,7 +20,7 @@ def count(state: CampaignState, experiment: ExperimentState) -> None:
         level = state.levels.get(experiment.base, 0.0) + experiment.overall.gain
         agent.recent = [*agent.recent, level][-policy.research_after :]
     if experiment.verdict is Verdict.INCORRECT:
-        agent.incorrect.add(approach_of(experiment))
+        agent.incorrect.add(approach_of(state, experiment))
     spread = expm1(max(agent.recent, default=0.0) - min(agent.recent, default=0.0))
     if len(agent.recent) >= policy.research_after and spread < policy.research_within:
         low, high = exp(min(agent.recent)), exp(max(agent.recent))

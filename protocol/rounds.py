@@ -39,8 +39,11 @@ def round_is_over(state: CampaignState, now: float) -> bool:
     return judged > 0 and now - state.round_began - idle >= 60.0 * state.policy.round_minutes
 
 
-def end(state: CampaignState) -> Entries:
-    """The events that end the round: what becomes of each direction, and the round's outcome."""
+def end(state: CampaignState, stuck_at_once: bool = False) -> Entries:
+    """The events that end the round: what becomes of each direction, and the round's outcome.
+
+    ``stuck_at_once``: it is cut short for fresh directions, because every agent was stuck.
+    """
     wins = _wins(state)
     stay = _keeping(state, wins)
     outcome = _outcome(wins, stay)
@@ -53,6 +56,7 @@ def end(state: CampaignState) -> Entries:
         best=max(wins.values(), default=0.0),
         keeps_base={name: state.head_of(name) for name in stay},
         searches=tuple(_searchers(state)) if outcome == "C" else (),
+        stuck=stuck_at_once,
     )
     return [*closings, ("", ended)]
 
@@ -155,7 +159,8 @@ def team_phase_is_over(state: CampaignState) -> str:
     """Why there are no more rounds, in one sentence; empty while there are."""
     if state.team_over:
         return ""
-    dry = state.round_log[-state.policy.dry_rounds :]
+    whole = [one for one in state.round_log if not one.stuck]  # a round cut short says nothing of a whole one
+    dry = whole[-state.policy.dry_rounds :]
     if len(dry) == state.policy.dry_rounds and all(expm1(one.best) <= state.policy.dry_gain for one in dry):
         return f"{len(dry)} rounds in a row without a KEEP above {state.policy.dry_gain:.0%}"
     last = state.round_log[-state.policy.clear_winner_rounds :]

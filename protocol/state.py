@@ -121,7 +121,7 @@ def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingPro
     if body.failed:
         _close(state, event.agent, body.experiment)
         return
-    if counters.closed_categories(state.policy, agent.streaks):
+    if counters.switches(state, agent):
         # there was nowhere to switch to: the closed category opens again
         agent.streaks.category_reverts = agent.streaks.polish = 0
     else:
@@ -261,18 +261,18 @@ def _landed(state: CampaignState, event: ev.Event, body: ev.Landed) -> None:
     state.agents[experiment.agent].kept_base = ""  # what it held on for is on main
     profiling.landed(state, experiment, landing, body)
     failure_modes.landed(state, experiment, landing, body)
-    _note_landing(state, body)
+    _note_landing(state, body, landing)
 
 
 def _landing_refused(state: CampaignState, event: ev.Event, body: ev.LandingRefused) -> None:
     landing, experiment = _settled(state, body.experiment), state.experiments[body.experiment]
     experiment.landing = f"refused: {body.why}"
     failure_modes.refused(state, experiment, landing)
-    _note_landing(state, body)
+    _note_landing(state, body, landing)
 
 
-def _note_landing(state: CampaignState, body: ev.Landed | ev.LandingRefused) -> None:
-    if finding := findings.of_landing(state, body):
+def _note_landing(state: CampaignState, body: ev.Landed | ev.LandingRefused, landing: LandingState | None) -> None:
+    if finding := findings.of_landing(state, body, landing.measured if landing else None):
         findings.note(state, finding)
 
 

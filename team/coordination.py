@@ -289,7 +289,7 @@ class Coordination:
         now = self._clock()
         afresh = self._stuck(now)
         if afresh or rounds.round_is_over(self.state, now):
-            self._record(rounds.end(self.state))
+            self._record(rounds.end(self.state, afresh))
             if not duties.ending(self.state, now):
                 self._record(directions.due_to_all(self.state))
         if why := rounds.team_phase_is_over(self.state):

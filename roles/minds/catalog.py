@@ -81,7 +81,7 @@ class CatalogMind:
         queries = tuple(
             dict.fromkeys([f"catalog: {briefing.language}, cell {cell}", f"catalog: category {chosen.category}"])
         )
-        sources = dict.fromkeys((card.source.title, card.source.locator) for card in ranked[:5])
+        sources = dict.fromkeys((card.source.title, card.source.locator) for card in (chosen, *ranked[:5]))
         times = len(tries(chosen, briefing))
         why = (
             f"{'not tried by the team yet' if not times else f'tried {times} times, least of those left'}; "
@@ -163,7 +163,14 @@ def _plan(candidate: Candidate, briefing: Briefing) -> Plan:
         rewrite=card.rewrite,
         differs=_difference(candidate, briefing),
         cites=cited.id if cited is not None else "",
+        source=_source(card, cited),
     )
+
+
+def _source(card: Card, cited: SearchReport | None) -> str:
+    """Where the search that is cited read of this card; empty when it did not."""
+    read = {source.locator for source in cited.sources} if cited is not None else set[str]()
+    return card.source.locator if card.source.locator in read else ""
 
 
 def _difference(candidate: Candidate, briefing: Briefing) -> str:

@@ -151,7 +151,11 @@ def _owed(briefing: Briefing) -> str:
     found = briefing.search
     if found is None:
         return ""
-    return f"## Follow your search\n\n`cites` must be '{found.id}'. It chose {found.technique}: {found.why}"
+    read = ", ".join(source.locator for source in found.sources)
+    return (
+        f"## Follow your search\n\n`cites` must be '{found.id}'. It chose {found.technique}: {found.why}\n"
+        f"Put the one source that the change rests on into `source`: {read}"
+    )
 
 
 def _line(past: PastExperiment) -> str:

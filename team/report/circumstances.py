@@ -77,13 +77,18 @@ def searches(state: CampaignState) -> Markup | None:
         return None
     columns = (("technique", "strong"), ("why", "wide"), ("sources", "wide"), ("keeps", "num"))
     rows = [_search_row(state, report) for report in state.searches.values()]
-    about = "Searches that the law demanded after reverts in a row, and the keeps that are credited to them."
+    about = "Searches that the law demanded after reverts in a row, and the keeps that are credited to their sources."
     return section("Searches", about, table(columns, rows))
 
 
 def _search_row(state: CampaignState, report: SearchReport) -> list[Child]:
-    sources = [el("div", source.title, small(source.locator)) for source in report.sources]
-    return [[report.technique, small(report.category)], report.why, sources, str(state.credits.get(report.id, 0))]
+    credited = state.credits.get(report.id, {})
+    sources = [el("div", s.title, small(_source(s.locator, credited.get(s.locator, 0)))) for s in report.sources]
+    return [[report.technique, small(report.category)], report.why, sources, str(sum(credited.values()))]
+
+
+def _source(locator: str, keeps: int) -> str:
+    return f"{locator}, {keeps} kept" if keeps else locator
 
 
 def build(state: CampaignState) -> Markup:

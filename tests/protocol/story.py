@@ -134,9 +134,9 @@ class Story:
 
     def search(self, agent: str) -> str:
         duty = self.ask(agent, Search)
-        source = Source(title="paper", locator="doi:1")
+        sources = tuple(Source(title="paper", locator=f"doi:{number}") for number in (1, 2))
         report = SearchReport(
-            id=duty.id, queries=("q",), sources=(source,), technique="swizzle", category="memory", why="new"
+            id=duty.id, queries=("q",), sources=sources, technique="swizzle", category="memory", why="new"
         )
         self.say(agent, ev.SearchReported(report=report))
         return duty.id

@@ -6,7 +6,7 @@ from story import A, B, Story, plan, started
 
 from protocol import events as ev
 from protocol.admission import refusal
-from protocol.messages import Experiment, Plan, Proposal, Verdict
+from protocol.messages import Experiment, Plan, Proposal, SearchReport, Source, Verdict
 
 
 def test_a_first_plan_is_admitted() -> None:
@@ -30,6 +30,25 @@ def test_the_plan_after_a_search_must_cite_it() -> None:
 
 def test_a_search_that_nobody_reported_cannot_be_cited() -> None:
     assert "nobody reported" in str(refusal(started().state, A, plan(cites="s7"), "base"))
+
+
+def test_a_source_that_the_cited_search_did_not_read_is_refused() -> None:
+    story = _stuck()
+    cited = story.search(A)
+    assert "has no source 'doi:9'" in str(refusal(story.state, A, plan("new", "new", cites=cited, source="doi:9"), "b"))
+    assert "has no source" in str(refusal(story.state, B, plan("new", "new", source="doi:1"), "b"))
+    assert refusal(story.state, A, plan("new", "new", cites=cited, source="doi:2"), "b") is None
+
+
+@pytest.mark.parametrize("field", ["queries", "sources", "technique", "category", "why"])
+def test_a_search_report_says_what_was_asked_read_chosen_and_why(field: str) -> None:
+    whole = {"id": "s1", "queries": ("q",), "sources": (Source(title="a paper", locator="doi:1"),)}
+    whole |= dict.fromkeys(("technique", "category", "why"), "words")
+    assert SearchReport.model_validate(whole)
+    with pytest.raises(ValidationError):
+        SearchReport.model_validate(whole | {field: () if field in ("queries", "sources") else ""})
+    with pytest.raises(ValidationError):
+        Source(title="a paper", locator="")
 
 
 def test_an_abandoned_approach_is_refused_for_everybody() -> None:

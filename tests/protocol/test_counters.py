@@ -55,12 +55,21 @@ def test_a_keep_that_cites_a_search_clears_the_counter_and_credits_the_source() 
     for _ in range(3):
         story.experiment(A, Verdict.REVERT)
     cited = story.search(A)
-    story.experiment(A, Verdict.KEEP, 0.03, plan(cites=cited))
+    story.experiment(A, Verdict.KEEP, 0.03, plan("swizzle", cites=cited))
     agent = story.state.agents[A]
     assert (agent.search, agent.streaks.without_keep, agent.streaks.since_search) == (None, 0, 0)
-    assert story.state.credits == {cited: 1}
-    story.experiment(B, Verdict.KEEP, 0.03, plan(cites=cited))
-    assert story.state.credits == {cited: 2}
+    assert story.state.credits == {cited: {"doi:1": 1}}
+    story.experiment(B, Verdict.KEEP, 0.03, plan(cites=cited, source="doi:2"))
+    story.experiment(A, Verdict.KEEP, 0.03, plan("swizzle", cites=cited, source="doi:1"))
+    assert story.state.credits == {cited: {"doi:1": 2, "doi:2": 1}}
+
+
+def test_a_keep_of_another_technique_that_cites_because_it_must_credits_nothing() -> None:
+    story = started()
+    for _ in range(3):
+        story.experiment(A, Verdict.REVERT)
+    story.experiment(A, Verdict.KEEP, 0.03, plan("another", cites=story.search(A)))
+    assert story.state.credits == {}
 
 
 def test_a_keep_that_cites_nothing_credits_nothing() -> None:

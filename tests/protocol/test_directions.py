@@ -7,7 +7,8 @@ from story import A, B, Story, plan
 from protocol import events as ev
 from protocol.admission import refusal
 from protocol.briefing import briefing_of
-from protocol.directions import current, due, from_search, propose
+from protocol.counters import closed_for
+from protocol.directions import current, due, from_search, propose, theme_of
 from protocol.duties import ending
 from protocol.messages import Category, Experiment, Rest, Role, SearchReport, Source, Standing, Verdict
 from protocol.policy import Policy
@@ -40,6 +41,48 @@ def nothing(story: Story, agent: str) -> None:
 
 def claims(story: Story) -> dict[str, tuple[str, ...]]:
     return {d.claim.owner: d.claim.allowed for d in story.state.directions.values() if d.standing is Standing.OPEN}
+
+
+# ---------------------------------------------------------------- what is outside
+
+
+def test_what_is_outside_its_direction_is_closed_to_an_agent() -> None:
+    story = team()
+    direct(story, A)
+    story.ask(A, Experiment)
+    assert closed_for(story.state, story.state.agents[A]) == {"knobs", "unrolling"}
+    assert briefing_of(story.state, A, "base").closed_categories == ("knobs", "unrolling")
+
+
+def test_a_category_closed_outside_its_direction_excuses_no_lack_of_ideas() -> None:
+    story = team()
+    direct(story, A)
+    streaks = story.state.agents[A].streaks
+    streaks.category, streaks.category_reverts = "knobs", story.state.policy.close_category_after
+    nothing(story, A)
+    assert story.state.agents[A].exhausted_on == "base", "the closed one was none of its own to try"
+    assert streaks.category_reverts, "and stays closed"
+
+
+def test_an_abandoned_approach_stays_abandoned_in_the_rounds_that_go_on_with_its_direction() -> None:
+    story = team()
+    direct(story, A)
+    for _ in range(3):
+        duty = Experiment(id=f"x{story.state.duties + 1}", base="base", direction=story.state.agents[A].direction)
+        story.give(A, duty)
+        story.say(A, ev.PlanAdmitted(experiment=duty.id, plan=plan("mma", "tiles"), commits=("c",)))
+        story.judge(A, duty.id, Verdict.CRASHED)
+    assert story.state.abandoned == [("mma", "structure")]
+    first = story.state.agents[A].direction
+    story.say(A, ev.DirectionClosed(direction=first, standing=Standing.CLOSED, why="undecided", goes_on=True))
+    story.state.agents[A].spent, story.state.agents[A].exhausted_on = {"fusion"}, "base"
+    story.say("", ev.RoundEnded(number=1, recap=()))
+    story.state.agents[A].owes_search = False
+    assert direct(story, A) == "tiles", "what goes on is narrower and has another name"
+    story.ask(A, Experiment)
+    assert theme_of(story.state, story.state.agents[A].direction) == "structure"
+    assert "abandoned" in str(refusal(story.state, A, plan("mma", "tiles", differs="smaller"), "base"))
+    assert briefing_of(story.state, A, "base").abandoned == ("mma",)
 
 
 # ---------------------------------------------------------------- the deal

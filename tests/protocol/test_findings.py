@@ -28,6 +28,7 @@ def test_every_result_is_a_finding_with_its_evidence() -> None:
     assert kept.low < kept.gain
     assert kept.source.startswith(f"experiment {ident}: KEEP")
     assert (landed.kind, landed.commit, landed.positive) == ("landed", f"m-{ident}", True)
+    assert landed.device == "cpu:1", "where it was measured on main"
     assert (reverted.kind, reverted.positive, reverted.category) == ("no gain", False, "loops")
 
 

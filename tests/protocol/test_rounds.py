@@ -90,8 +90,8 @@ def deal(story: Story) -> None:
         story.say(agent, body)
 
 
-def over(story: Story) -> ev.RoundEnded:
-    for agent, body in end(story.state):
+def over(story: Story, stuck: bool = False) -> ev.RoundEnded:
+    for agent, body in end(story.state, stuck):
         story.say(agent, body)
     deal(story)
     return story.state.round_log[-1]
@@ -241,6 +241,17 @@ def test_three_dry_rounds_end_the_team_phase_and_a_keep_of_two_percent_is_not_dr
     for agent, gain in ((A, 0.015), (A, 0.03), (B, 0.015), (A, 0.015)):
         tries(story, agent, Verdict.KEEP, gain=gain)
         over(story)
+        assert team_phase_is_over(story.state) == ""
+    tries(story, B, *NO)
+    over(story)
+    assert team_phase_is_over(story.state) == "3 rounds in a row without a KEEP above 2%"
+
+
+def test_a_round_that_the_stuck_team_cut_short_is_not_one_of_the_dry_ones() -> None:
+    story = dealt()
+    for stuck in (False, True, False, True):
+        tries(story, A, *NO)
+        assert over(story, stuck).stuck is stuck
         assert team_phase_is_over(story.state) == ""
     tries(story, B, *NO)
     over(story)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from protocol import events as ev
-from protocol.counters import closed_for
+from protocol.counters import closed_categories
 from protocol.ledger import Ledger
 from protocol.messages import (
     Duty,
@@ -96,7 +96,8 @@ class Audit:
     def _compare(self, state: CampaignState) -> None:
         assert state.last_seq == self.seq, "the coordinator believes what is not in the ledger"
         assert state.main == self.main
-        kept_from = {c for agent in state.agents.values() for c in closed_for(state, agent)}
+        kept_from = {c for agent in state.agents.values() for c in closed_categories(self._policy, agent.streaks)}
+        kept_from |= state.closed.keys()
         given_up = {name for name, _ in state.abandoned}
         lifts = self.strategy.heavy_lifts.get(Position.UNKNOWN, ())
         self.closed_lifts = {one.technique for one in lifts if one.category in kept_from or one.technique in given_up}

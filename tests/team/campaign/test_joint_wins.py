@@ -25,7 +25,8 @@ def campaign(bench: Bench, kernel: str, explorer: Play, exploiter: Play) -> tupl
         path = bench.task.parent / f"{role}.json"
         path.write_text(json.dumps(script.model_dump(mode="json")))
         team.append(f"{role}:scripted:{path}")
-    done = bench.call("run", str(bench.task), "--yes", "--experiments", "2", "--agents", ",".join(team))
+    asked = ("--yes", "--experiments", "2", "--agents", ",".join(team))
+    done = bench.call("run", str(bench.task), *asked, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     state = bench.state()
     assert len(state.judged) == 2, done.stdout
