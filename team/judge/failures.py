@@ -72,6 +72,14 @@ class RunnerEnded(Exception):
         self.status = status
 
 
+class RunnerGreedy(RunnerEnded):
+    """A runner was killed because it held ``held`` bytes of the host's memory."""
+
+    def __init__(self, held: int) -> None:
+        super().__init__("SIGKILL", -9)
+        self.args = (f"took {held / 2**30:.1f} GiB of the host's memory and was killed",)
+
+
 class RunnerSilent(Exception):
     """A runner did not answer before its deadline (seconds)."""
 

@@ -26,7 +26,7 @@ from team.tasks.task import Task
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
 CAPTURED = Staged("graph", "", 0)
-STAGE_S = {"base": 60.0, "candidate": 10.0}  # seconds to warm up, capture and instantiate a set
+STAGE_S = {"base": 60.0, "candidate": 6.0}  # seconds to warm up, capture and instantiate a set
 MAX_RETIRED = 24  # runners that have served and wait to be taken down
 RESTED = 18  # runners that wait between two requests: a check and eight restarts of two, which few requests exceed
 LEAST = 2  # of them where memory is short

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -57,7 +58,7 @@ class Sanitized:
 def sanitize(
     task: Task, kernel: Artifact, device: CudaDevice, host: Builder, native: Builder, tools: Sequence[Tool] = TOOLS
 ) -> tuple[Sanitized, ...]:
-    """Launch ``kernel`` once on the smallest workload under each tool."""
+    """Launch ``kernel`` once on the smallest workload under each tool; the tools run side by side."""
     if shutil.which("compute-sanitizer") is None:
         remedy = "Install the CUDA toolkit and put its bin folder on the PATH."
         raise UserError("compute-sanitizer is not on the PATH.", remedy)
@@ -67,7 +68,8 @@ def sanitize(
         plan = Path(folder) / "plan"
         plan.write_bytes(launch_plan(task))
         command = [str(program.path), str(shim.path), str(kernel.path), str(plan)]
-        return tuple(_run(tool, command, device, Path(folder)) for tool in tools)
+        with ThreadPoolExecutor(len(tools)) as pool:
+            return tuple(pool.map(lambda tool: _run(tool, command, device, Path(folder)), tools))
 
 
 def standalone_recipe(target: str) -> Recipe:

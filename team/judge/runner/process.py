@@ -18,11 +18,13 @@ from typing import Any
 
 from protocol import wire
 from team.judge.build import Artifact, Recipe
-from team.judge.failures import JudgeDied, RunnerEnded, RunnerLied, RunnerSilent
+from team.judge.failures import JudgeDied, RunnerEnded, RunnerGreedy, RunnerLied, RunnerSilent
 
 PROGRAM_FLAGS = ("-O2", "-std=c++17", "-Wl,-z,now,-z,relro")
 MAX_ANSWER = 8192  # bytes; every answer of a runner is a handful of numbers
 START_S = 20.0  # seconds for a process to start and to load its libraries
+HOST_MEMORY = 8 << 30  # resident bytes of one runner; CUDA needs too much address space for a limit of the system's
+GLANCE_S = 0.1  # seconds between two looks at them, while an answer is awaited
 
 
 @dataclass(frozen=True)
@@ -194,9 +196,22 @@ class RunnerProcess:
         return _decoded(bytes(buffer[4:]))
 
     def _await(self, until: float, deadline_s: float) -> None:
-        left = max(0.0, until - time.monotonic())
-        if not self._poll.poll(left * 1000):
-            raise RunnerSilent(deadline_s)
+        while not self._poll.poll(1000 * max(0.0, min(GLANCE_S, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                raise RunnerSilent(deadline_s)
+            self._refuse_greed()
+
+    def _refuse_greed(self) -> None:
+        """Kill the runner when it holds more of the host's memory than any kernel needs."""
+        try:
+            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        except OSError:  # gone: the pipe says so next
+            return
+        held = pages * os.sysconf("SC_PAGE_SIZE")
+        if held > HOST_MEMORY:
+            self.kill()
+            self._process.wait()
+            raise RunnerGreedy(held)
 
     def _ended(self) -> RunnerEnded:
         """Why the process is gone. One that merely closed its end of the pipe is killed here and counts as left."""

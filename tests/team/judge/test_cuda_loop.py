@@ -19,6 +19,7 @@ from team.judge.cuda.bench import LEAST, RESTED, CudaBench
 from team.judge.cuda.contest import WALKED, CudaContest, first_launches
 from team.judge.cuda.inputs import CudaInputs
 from team.judge.failures import Failed
+from team.judge.runner import process
 from team.tasks.task import Task, load_task
 
 HERE = Path(__file__).parent
@@ -28,6 +29,12 @@ TWICE = HEAD + "    for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];\n}\n"
 LAZY = (
     HEAD
     + "    static int calls = 0;\n    if (calls++ < 20)\n        for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];\n}\n"
+)
+GREEDY = (
+    "#include <cstdlib>\n#include <cstring>\nstatic char* volatile taken;\n"
+    + HEAD
+    + "    taken = static_cast<char*>(malloc(200 << 20));\n    memset(taken, 1, 200 << 20);\n"
+    + "    for (;;) taken[0]++;\n}\n"
 )
 TOML = """\
 name = "twice"
@@ -175,6 +182,14 @@ def test_a_kernel_that_stops_working_is_incorrect(ring: Ring) -> None:
     assert (failed.value.side, failed.value.outcome) == ("candidate", Outcome.INCORRECT)
 
 
+def test_a_kernel_that_eats_the_hosts_memory_is_killed(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "HOST_MEMORY", 100 << 20)
+    with pytest.raises(Failed, match="GiB of the host's memory and was killed") as failed:
+        ring.contest(TWICE, GREEDY).restart(1)
+    assert (failed.value.side, failed.value.outcome) == ("candidate", Outcome.CRASHED)
+    ring.contest(TWICE, TWICE).restart(1)
+
+
 def test_what_runs_on_after_the_answer_is_tampering(ring: Ring) -> None:
     contest = ring.contest(TWICE, TWICE)
     ring.card.lingering = True
@@ -205,10 +220,12 @@ def test_faster_than_the_roofs_is_tampering(ring: Ring, monkeypatch: pytest.Monk
 
 
 def test_what_looked_impossible_once_is_forgotten(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
-    contest = ring.contest(TWICE, TWICE)
+    contest, again = ring.contest(TWICE, TWICE), list[int]()
+    monkeypatch.setattr(contest, "restart", again.append)  # a busy machine's clocks are not this test's business
     contest.suspicion = "long", "a clause"
     refuse_unbelievable(contest, lambda: None)
     assert contest.complaint() == ("", "")
+    assert again == [contest.policy.pairs_per_restart] * contest.policy.alarm_restarts
 
 
 def test_the_law_of_samples_is_the_policys(ring: Ring) -> None:
