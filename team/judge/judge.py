@@ -6,7 +6,7 @@ A candidate's failure is an outcome; a base's failure is ``BaselineBroken``; a t
 
 import time
 from collections.abc import Callable
-from math import log
+from math import ceil, log
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from team.tasks.describe import describe
 from team.tasks.task import Task
 
 PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
-STARTED_AHEAD = 10  # runners that make their contexts while the compiler runs: a check and four restarts of two
+LOOKS_AHEAD = 3  # looks whose restarts find their runners ready; few requests go on beyond
 PLANTED_LIMIT_S = 60.0  # seconds after which the planted check gives up, for kernels of many milliseconds
 
 
@@ -146,7 +146,7 @@ class Judge:
         return _concluded(evidence, measure)
 
     def _built(self, task: Task, evidence: Evidence, base: Path, candidate: Path) -> tuple[Kernel, Kernel]:
-        self._ground.bench.prepare(STARTED_AHEAD)
+        self._ground.bench.prepare(runners_ahead(task.spec.policy))
         with evidence.charged("build"):
             self._shop.build_ahead(task, [base, candidate])
             evidence.base = self._shop.kernel(task, base, "base")
@@ -212,6 +212,12 @@ class Judge:
             self._restart(contest, evidence, policy.pairs_per_restart)
             decision = decide(evidence.restarts, weights, None, policy)
         return decision, cheapest.name, log(1.0 + extra / PLANTED_LAUNCHES)
+
+
+def runners_ahead(policy: Policy) -> int:
+    """Runners of a check and of the restarts until the third look: two for each restart."""
+    looks = policy.looks[:LOOKS_AHEAD]
+    return 1 + 2 * ceil(looks[-1] / policy.pairs_per_restart)
 
 
 def _weights(task: Task) -> dict[str, float]:

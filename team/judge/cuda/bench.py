@@ -1,6 +1,5 @@
 """Where CUDA kernels stand: arenas in device memory, runners with a context each, started ahead. Trusted."""
 
-import contextlib
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from team.judge.bench import Bench, Stand, T
 from team.judge.build import Artifact, Builder
 from team.judge.cuda.build import lent_signature, program_recipe
 from team.judge.cuda.card import Card
+from team.judge.cuda.pool import Pool
 from team.judge.cuda.process import REGIMES, CudaRunner, Regime, Staged
-from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerSilent, Side
+from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, Side
 from team.judge.runner.process import Sample
 from team.judge.shim import shim_recipe
 from team.judge.timeline import TIMELINE
@@ -28,8 +28,7 @@ ALIGNMENT = 256  # bytes; what cudaMalloc guarantees
 CAPTURED = Staged("graph", "", 0)
 STAGE_S = {"base": 60.0, "candidate": 6.0}  # seconds to warm up, capture and instantiate a set
 MAX_RETIRED = 24  # runners that have served and wait to be taken down
-RESTED = 18  # runners that wait between two requests: a check and eight restarts of two, which few requests exceed
-LEAST = 2  # of them where memory is short
+LEAST = 2  # runners that wait where memory is short
 FREE_SHARE = 0.5  # of the device memory, below which they are taken down at once
 
 
@@ -123,7 +122,7 @@ class CudaStand(Stand):
 
 
 class CudaBench(Bench):
-    """One GPU's runners and arenas. Spares are started ahead; all of them are ready before anything is timed."""
+    """One GPU's runners and arenas. Spares are started ahead, and none is being started while anything is timed."""
 
     device: CudaDevice
 
@@ -131,32 +130,24 @@ class CudaBench(Bench):
         super().__init__(card.device, host, folder)
         self.card = card
         self._native = native
-        self._spares: list[CudaRunner] = []
         self._keep_uid = False
-        self._retired: list[CudaRunner] = []
+        self.pool = Pool(self._spawn)
 
     def prepare(self, runners: int) -> None:
-        """Start processes until this many wait; they make their contexts while something else is done.
-
-        Those that have served are taken down meanwhile.
-        """
-        for runner in self._retired:
-            runner.kill()
-        while len(self._spares) < runners:
-            self._spares.append(self._spawn())
+        """Make this many ready, and take down those that have served, while something else is done."""
+        self._program_built()
+        self.pool.work(runners if self.card.free_share() > FREE_SHARE else LEAST)
 
     def rest(self) -> None:
-        """Between two requests: take down those that served and start the next ones, while nobody waits for it."""
-        self.prepare(RESTED if self.card.free_share() > FREE_SHARE else LEAST)
+        """Between two requests: go on with that, while nobody waits for it."""
+        self.pool.work()
 
-    def settle(self) -> None:
-        """Wait until every spare stands still: making a context, or taking one down, would disturb a measurement."""
-        if self._crowded():
-            self.reap()
-        with TIMELINE.stage("await contexts"):
-            for spare in self._spares:
-                with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
-                    spare.await_ready()
+    def settle(self, ready: int = 0) -> None:
+        """Wait until nothing of the pool stirs: it would disturb a measurement. ``ready`` spares wait then."""
+        with TIMELINE.stage("settle pool"):
+            self.pool.stand_still(ready)
+            if self._crowded():
+                self.pool.reap()
 
     def calm(self) -> None:
         """An idle card with a cold L2: what every exchange that launches begins with."""
@@ -173,41 +164,19 @@ class CudaBench(Bench):
         """How the shim calls the task's kernels."""
         return lent_signature(task.signature)
 
-    @property
-    def spares(self) -> int:
-        """Processes that wait for a kernel."""
-        return len(self._spares)
-
-    def pids(self) -> set[int]:
-        """Process ids of the spares and of the retired."""
-        return {runner.pid for runner in (*self._spares, *self._retired)}
-
     def somebody_computes(self) -> bool:
         """Whether another process keeps the card busy."""
         if not self.card.held_up():
             return False
-        self.reap()  # contexts that are being made or taken down hold the card up, too
-        self.settle()
+        self.settle()  # contexts that are being made or taken down hold the card up, too
+        self.pool.reap()
         return self.card.held_up()
-
-    def retire(self, runner: CudaRunner) -> None:
-        """Stop a runner for good. Taking its context down costs a tenth of a second, which waits for a better time."""
-        runner.freeze()
-        self._retired.append(runner)
-
-    def reap(self) -> None:
-        """End the retired and wait until they are gone."""
-        with TIMELINE.stage("reap"):
-            for runner in self._retired:
-                runner.kill()
-            for runner in self._retired:
-                runner.close()
-        self._retired = []
 
     def _crowded(self) -> bool:
         """Whether the retired hold too much: there are many, some were killed, or memory is short."""
-        gone = any(not runner.frozen for runner in self._retired)
-        return gone or len(self._retired) >= MAX_RETIRED or self.card.free_share() < FREE_SHARE
+        retired = self.pool.retired
+        gone = any(not runner.frozen for runner in retired)
+        return gone or len(retired) >= MAX_RETIRED or self.card.free_share() < FREE_SHARE
 
     def provide(self, size: int) -> int:
         """One arena of at least ``size`` bytes, lent to both sides in turn; the bytes that it has."""
@@ -217,21 +186,18 @@ class CudaBench(Bench):
         return self._arenas[0].size
 
     def _give_back(self) -> None:
-        self.reap()
+        self.pool.reap()
         super().close()
 
     def close(self) -> None:
         """Give the arenas back and end the spares."""
-        self._give_back()
-        for spare in self._spares:
-            spare.kill()
-        for spare in self._spares:
-            spare.close()
-        self._spares = []
+        self.pool.close()
+        super().close()
 
     def runner(self, arena: Arena) -> CudaRunner:
         """A ready runner that has opened ``arena``. Where another uid may not open it, runners keep the judge's."""
-        runner = self._spares.pop(0) if self._spares else self._spawn()
+        self._program_built()
+        runner = self.pool.take()
         try:
             with TIMELINE.stage("open", f"runner {runner.pid}"):
                 runner.open(arena)
@@ -256,20 +222,20 @@ class CudaBench(Bench):
             self.layers = stand.load()
             yield stand
         finally:
-            self.retire(stand.process)
+            self.pool.retire(stand.process)
 
     def _arena(self, size: int) -> Arena:
         return self.card.lend(size)
 
     def _spawn(self) -> CudaRunner:
+        return CudaRunner(self._program_built(), self.device, self._keep_uid, self._folder)
+
+    def _program_built(self) -> Artifact:
         if self._program is None:
             self._program = self._native.build(program_recipe(self.device.target))
-        return CudaRunner(self._program, self.device, self._keep_uid, self._folder)
+        return self._program
 
     def _drop_spares(self) -> None:
         """Replace the spares by processes that keep the judge's uid."""
-        self._keep_uid, count = True, len(self._spares)
-        for spare in self._spares:
-            spare.close()
-        self._spares = []
-        self.prepare(count)
+        self._keep_uid = True
+        self.pool.drop_spares()

@@ -35,7 +35,6 @@ from team.tasks.task import Task
 TIMED_SET = 1
 MAX_LAUNCHES = 1024
 SAMPLE_NS = 400_000  # shortest sample; the first launches of one run from an emptied L2 and are not like the rest
-SPARES = 8  # runners started together when fewer than two are left
 ARENA_SHARE = 0.04  # of the device memory; what the judge computes with needs several times that
 DISTURBED_TRIES = 3
 ALARMS = 3  # slopes in a row that must be too steep: a machine that pauses once makes one
@@ -88,9 +87,7 @@ class CudaContest:
     def _undisturbed(self, pairs: int) -> Restart:
         """A restart during which the card was left alone; disturbed ones are thrown away and counted."""
         for attempt in range(DISTURBED_TRIES):
-            if self.bench.spares < 2:
-                self.bench.prepare(SPARES)
-            self.bench.settle()
+            self.bench.settle(ready=2)
             with TIMELINE.stage("restart"):
                 restart, why = self._watched(pairs)
             if not why or attempt == DISTURBED_TRIES - 1:
@@ -106,7 +103,7 @@ class CudaContest:
             self.bench.stand("base", self.task, self.base, 0) as base,
             self.bench.stand("candidate", self.task, self.candidate, 0) as candidate,
         ):
-            ours = {base.runner.pid, candidate.runner.pid, *self.bench.pids()}
+            ours = {base.runner.pid, candidate.runner.pid, *self.bench.pool.pids()}
             before = self.bench.card.look(ours)
             measured = {one.name: self._block(base, candidate, one, pairs, capacity) for one in order}
             ours |= {base.runner.pid, candidate.runner.pid}
@@ -208,21 +205,24 @@ class CudaContest:
         return Deadlines(self.policy, known).of(workload, launches)
 
     def _audit(self, base: CudaStand, candidate: CudaStand, lane: Lane) -> None:
-        """What an exchange costs, whether many replays take what they claim, and what launching from the host costs."""
-        walks: dict[str, float] = {}
+        """What an exchange costs, whether many replays take what they claim, and what launching from the host costs.
+
+        The base's claims are nobody's gain, so only the candidate's slope is looked at.
+        """
         for stand in (base, candidate):
             self.audits[stand.side].add_idle(stand.go(IDLE_SET, START_S))
-            clauses = [self._slope(stand, lane)]
-            while clauses[-1] and len(clauses) < ALARMS:
-                clauses.append(self._slope(stand, lane))
-            if clauses[-1] and stand.side == "candidate" and not self.suspicion[1]:
-                self.suspicion = lane.workload.name, clauses[-1]
-            if len(self._walks.get(lane.workload.name, [])) < WALKED:
-                count = self._count(stand, lane.layout.launches)
-                walked = stand.walk(TIMED_SET, self._deadline(stand, lane.workload, count))
-                walks[stand.side] = walked.claimed_ns / max(count, 1)
-        if walks:
-            self._report(lane.workload.name, (walks["base"], walks["candidate"]))
+        clauses = [self._slope(candidate, lane)]
+        while clauses[-1] and len(clauses) < ALARMS:
+            clauses.append(self._slope(candidate, lane))
+        if clauses[-1] and not self.suspicion[1]:
+            self.suspicion = lane.workload.name, clauses[-1]
+        if len(self._walks.get(lane.workload.name, [])) < WALKED:
+            self._report(lane.workload.name, (self._walk(base, lane), self._walk(candidate, lane)))
+
+    def _walk(self, stand: CudaStand, lane: Lane) -> float:
+        """Nanoseconds per launch when the host launches one after the other."""
+        count = self._count(stand, lane.layout.launches)
+        return stand.walk(TIMED_SET, self._deadline(stand, lane.workload, count)).claimed_ns / max(count, 1)
 
     def _slope(self, stand: CudaStand, lane: Lane) -> str:
         """One clause when the slope of wall time over replays is steeper than the events claim."""

@@ -40,14 +40,15 @@ class CudaRunner(RunnerProcess):
 
     def __init__(self, program: Artifact, device: CudaDevice, keep_uid: bool, folder: Path) -> None:
         self._adopt(_start(program, device, keep_uid, folder))
-        self._ready = False
+        self._greeting: dict[str, Any] | None = None
 
     def await_ready(self) -> None:
         """Wait until the context exists; raises ``RunnerFaulted`` when there is none to be had."""
-        if not self._ready:
-            said = self._told(self._receive(START_S))
-            TIMELINE.add("context", f"runner {self.pid}", int(said.get("began", 0)), int(said.get("made", 0)))
-            self._ready = True
+        if self._greeting is None:
+            self._greeting = self._receive(START_S)
+            began, made = (int(self._greeting.get(name, 0)) for name in ("began", "made"))
+            TIMELINE.add("context", f"runner {self.pid}", began, made)
+        self._told(self._greeting)
 
     def open(self, arena: Arena) -> None:
         """Open the judge's buffers; raises ``RunnerFaulted``."""

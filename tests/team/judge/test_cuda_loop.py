@@ -15,9 +15,10 @@ from team.judge.alarm import refuse_unbelievable
 from team.judge.arena import Arena
 from team.judge.build import Builder, Recipe, kernel_flags
 from team.judge.check import Checker
-from team.judge.cuda.bench import LEAST, RESTED, CudaBench
+from team.judge.cuda.bench import LEAST, CudaBench
 from team.judge.cuda.contest import WALKED, CudaContest, first_launches
 from team.judge.cuda.inputs import CudaInputs
+from team.judge.cuda.pool import Pool
 from team.judge.failures import Failed
 from team.judge.runner import process
 from team.tasks.task import Task, load_task
@@ -119,6 +120,12 @@ class Ring:
         return CudaContest(self.bench, self.task, source, policy, *sides, record, launches, self.task.workloads)
 
 
+def await_done(pool: Pool) -> None:
+    """Wait until the pool has nothing left to do."""
+    with pool._changed:
+        assert pool._changed.wait_for(lambda: not pool._due() and not pool._stepping, timeout=60)
+
+
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
     place = tmp_path_factory.mktemp("ring")
@@ -146,27 +153,30 @@ def test_a_restart_measures_every_workload_on_lent_memory(ring: Ring) -> None:
 
 
 def test_those_that_served_are_frozen_and_taken_down_later(ring: Ring) -> None:
-    ring.bench.reap()
+    ring.bench.pool.reap()
     ring.contest(TWICE, TWICE).restart(2)
-    served = [runner for runner in ring.bench._retired if runner.frozen]
+    served = [runner for runner in ring.bench.pool.retired if runner.frozen]
     assert len(served) >= 2
-    assert {runner.pid for runner in served} <= ring.bench.pids()
-    ring.bench.prepare(1)
-    ring.bench.settle()
-    assert not ring.bench._retired
+    assert {runner.pid for runner in served} <= ring.bench.pool.pids()
+    ring.bench.pool.reap()
+    assert not ring.bench.pool.retired
     assert not any(runner.frozen for runner in served)
 
 
 def test_between_requests_the_next_runners_are_started(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring.bench.prepare(4)
     ring.contest(TWICE, TWICE).restart(2)
     ring.bench.rest()
-    assert ring.bench.spares == RESTED
+    await_done(ring.bench.pool)
+    assert ring.bench.pool.spares == 4
     monkeypatch.setattr(ring.card, "free_share", lambda: 0.1)
+    ring.contest(TWICE, TWICE).restart(2)
     ring.bench.settle()
-    assert not ring.bench._retired
-    ring.bench.close()
-    ring.bench.rest()
-    assert ring.bench.spares == LEAST
+    assert not ring.bench.pool.retired
+    ring.bench.pool.drop_spares()
+    ring.bench.prepare(4)
+    await_done(ring.bench.pool)
+    assert ring.bench.pool.spares == LEAST
 
 
 def test_launching_from_the_host_is_timed_in_the_first_restarts_only(ring: Ring) -> None:
