@@ -75,6 +75,7 @@ class CampaignStarted(Body):
     hardware: Hardware | None = None
     problem: Problem | None = Field(default=None, description="the operator block")
     known_broken: dict[str, str] = Field(default_factory=dict, description="workload -> why it is in no verdict")
+    tooling: tuple[str, ...] = Field(default=(), description="what it may use: compiler, flags, libraries, minds")
     advice: tuple[Advice, ...] = Field(default=(), description="what earlier campaigns taught, as it was at the start")
     submit: bool = Field(default=False, description="whether the result is submitted when the campaign ends")
     advice_note: str = Field(default="", description="where the advice comes from, or why there is none")

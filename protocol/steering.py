@@ -9,12 +9,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from protocol import directions
+from protocol import directions, rounds
 from protocol import events as ev
 from protocol.messages import Message
 from protocol.record import CampaignState
 
-Kind = Literal["stop", "pause", "resume", "wrap-up", "direct"]
+Kind = Literal["stop", "pause", "resume", "wrap-up", "direct", "end-rounds"]
 MOST_WORDS = 120
 _NAME_LENGTH = 48
 _CODE = re.compile(
@@ -37,6 +37,8 @@ def answer(state: CampaignState, request: Request) -> directions.Entries:
     """The events that this request makes true now, each with its agent; none when things are so already."""
     if request.kind == "direct":
         return _direction(state, request)
+    if request.kind == "end-rounds":
+        return rounds.end_team_phase(state, request.why)
     return [("", body) for body in _of_the_campaign(state, request)]
 
 
@@ -83,4 +85,4 @@ def name_of(words: str) -> str:
 
 def outlives(request: Request) -> bool:
     """Whether a request that nobody took in still stands when a dead campaign is resumed, which is a newer word."""
-    return request.kind in ("wrap-up", "direct")
+    return request.kind in ("wrap-up", "direct", "end-rounds")

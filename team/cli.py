@@ -161,6 +161,15 @@ def direct(
     typer.echo(steering.direct(find_run(run), agent, words, wanted))
 
 
+@app.command(name="end-rounds")
+def end_rounds(campaign: RunArgument = None) -> None:
+    """Ask a campaign to end its rounds: from then on every agent works by itself on main."""
+    from team import steering
+    from team.runs import find_run
+
+    typer.echo(steering.end_rounds(find_run(campaign)))
+
+
 @app.command(name="wrap-up")
 def wrap_up(campaign: RunArgument = None) -> None:
     """Ask a campaign to finish what runs, end, and submit its result."""

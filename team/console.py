@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 
 from protocol.messages import Estimate
-from protocol.policy import Policy
 from protocol.state import CampaignState
 from protocol.steering import Request
 from roles.minds.registry import is_free
@@ -23,6 +22,7 @@ from team.launch import Scope, conduct, prepare, state_of
 from team.memory import remember
 from team.report.html import write_report
 from team.report.live import Tail, follow
+from team.report.setup import scope_rows
 from team.runs import Run
 from team.submission import submit_run
 
@@ -33,19 +33,12 @@ def show_scope(scope: Scope) -> None:
     """What is going to happen, in the words that the user can check."""
     spec, policy = scope.spec, scope.policy
     out.print(f"[bold]{spec.name}[/bold]: make {', '.join(spec.editable_files)} faster, on {spec.device}")
-    out.print(f"  must pass   {', '.join(w.name for w in spec.must_pass)}")
+    names = [w.name for w in spec.must_pass]
+    agreed = scope_rows(names, policy, scope.tooling, scope.run.name, scope.task_folder, scope.submit)
     for name, reason in spec.broken.items():
         out.print(f"  known broken {name}: {reason} (in no verdict)")
-    out.print(f"  metric      weighted geometric mean of speedup; keep at >= {policy.threshold:.1%}, never lower")
-    limits = [
-        f"{policy.max_experiments} experiments" if policy.max_experiments else "",
-        f"{policy.max_minutes:g} minutes" if policy.max_minutes else "",
-        f"${policy.max_dollars:.2f}" if policy.max_dollars else "",
-    ]
-    out.print(f"  budget      {', '.join(limit for limit in limits if limit) or 'none: until you stop it'}")
-    out.print(f"  stops       when that is spent, at your word, or when nobody has an idea{_target(policy)}")
-    out.print(f"  tooling     {', '.join(_tooling(scope))}")
-    out.print(f"  git target  branch autodev/{scope.run.name} of the repository around {scope.task_folder}, by submit")
+    for name, text in agreed:
+        out.print(f"  {name:<11} {text}", markup=False)
     for name, text in (*scope.problem.rows(), *scope.hardware.rows()):
         out.print(f"  {name:<16} {text}", markup=False)
     out.print(f"  memory      {scope.advice_note}")
@@ -56,20 +49,6 @@ def show_scope(scope: Scope) -> None:
     for member in scope.members:
         out.print(f"  agent       {member.name} thinks with '{member.mind}' on {member.device}")
     out.print(f"  campaign    {scope.run.name}")
-
-
-def _target(policy: Policy) -> str:
-    return f", or past {policy.target_speedup:g}x when the last tries brought nothing" if policy.target_speedup else ""
-
-
-def _tooling(scope: Scope) -> list[str]:
-    """What the campaign may use: the judge's compiler with its flags, profiles, and the minds."""
-    flags = scope.spec.build.flags
-    compiler = scope.hardware.toolkit if scope.spec.device == "cuda" else scope.hardware.compiler
-    libraries = "vendors' libraries" if scope.spec.screen.libraries else "no vendors' libraries"
-    minds = sorted({member.mind for member in scope.members})
-    told = [compiler or "the compiler", " ".join(flags) if flags else "the judge's flags", libraries]
-    return [*told, f"profiles, minds: {' '.join(minds)}"]
 
 
 def start(scope: Scope, yes: bool, address: str | None) -> int:

@@ -270,10 +270,6 @@ class Coordination:
         self._record(steering.answer(self.state, request))
         self.advance()
 
-    def end_team_phase(self, why: str) -> None:
-        """A person ends the rounds: from now on every agent works by itself on main."""
-        self._record(rounds.end_team_phase(self.state, why))
-
     def _stuck(self, now: float) -> bool:
         """Record that the team is stuck, if it is; true when a round of it has to end for fresh directions."""
         follows = stuck.what_follows(self.state)

@@ -68,6 +68,7 @@ class Scope:
     advice: tuple[Advice, ...]
     advice_note: str
     submit: bool = False
+    tooling: tuple[str, ...] = ()
 
 
 def prepare(scope: Scope) -> None:
@@ -109,6 +110,7 @@ def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:
         hardware=scope.hardware,
         problem=scope.problem,
         known_broken=spec.broken,
+        tooling=scope.tooling,
         advice=scope.advice,
         advice_note=scope.advice_note,
         submit=scope.submit,

@@ -4,6 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import TypeVar
 
+from protocol.events import Member
+from protocol.hardware import Hardware
 from protocol.memory import place_of
 from protocol.messages import Outcome
 from protocol.problem import Problem
@@ -64,7 +66,18 @@ def scope_of(
         problem=problem,
         advice=advice,
         advice_note=note,
+        tooling=_tooling(spec, block, team),
     )
+
+
+def _tooling(spec: TaskSpec, hardware: Hardware, team: tuple[Member, ...]) -> tuple[str, ...]:
+    """What the campaign may use: the judge's compiler with its flags, libraries, profiles, and the minds."""
+    flags = spec.build.flags
+    compiler = hardware.toolkit if spec.device == "cuda" else hardware.compiler
+    libraries = "vendors' libraries" if spec.screen.libraries else "no vendors' libraries"
+    minds = sorted({member.mind for member in team})
+    told = (compiler or "the compiler", " ".join(flags) if flags else "the judge's flags", libraries)
+    return (*told, f"profiles, minds: {' '.join(minds)}")
 
 
 def refuse_without_gpu(spec: TaskSpec) -> None:

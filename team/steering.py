@@ -1,4 +1,4 @@
-"""A person's word to a campaign: stop, pause, go on, wrap up. Each leaves a request and says what comes of it."""
+"""A person's word to a campaign, each as a request that is left for it, and what comes of it in a sentence."""
 
 from protocol.events import DirectionProposed
 from protocol.steering import Request, answer, name_of, objection
@@ -40,6 +40,17 @@ def wrap_up(run: Run) -> str:
     if run.is_driven():
         return f"Campaign {run.name} is asked to wrap up; see it with: kernelteam status"
     return f"Campaign {run.name} does not run; it is wrapped up by: kernelteam resume {run.name}"
+
+
+def end_rounds(run: Run) -> str:
+    """End the team phase: no more rounds and directions, every agent by itself on main."""
+    state = state_of(run)
+    if over := state.finished or state.team_over:
+        what = "Campaign" if state.finished else "The team phase of campaign"
+        raise UserError(f"{what} {run.name} has ended: {over}.", "See it with: kernelteam status")
+    run.inbox.leave(Request(kind="end-rounds", why=f"ended {_BY_HAND}"))
+    when = "" if run.is_driven() else " when it is resumed"
+    return f"Campaign {run.name} is asked to end its rounds{when}: every agent then works by itself on main"
 
 
 def direct(run: Run, agent: str, words: str, categories: tuple[str, ...]) -> str:

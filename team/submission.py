@@ -17,12 +17,14 @@ from protocol.ledger import Ledger
 from protocol.snapshot import restore
 from protocol.state import CampaignState, apply
 from protocol.submission import SubmissionState, name_of, next_version, overall, unfinished
+from team import scribe
 from team.errors import UserError
 from team.evaluation import CleanRoom, Unfit, clean_room
 from team.launch import state_of
 from team.report.submission_note import submission_note
 from team.runs import Run
 from team.workspace.hub import Hub
+from team.workspace.objects import Refused
 from team.workspace.submit import check_target, names_taken, previous, push, submit
 
 Say = Callable[[str], None]
@@ -137,7 +139,7 @@ class _Submission:
         return folder
 
     def _committed(self, current: SubmissionState, note: str) -> str:
-        """Main with the note, on top of the last submission under this tag; made once for each version."""
+        """Main with the notes, on top of the last submission under this tag; made once for each version."""
         anchor = f"submissions/{name_of(self._tag, current.started.version)}"
         known = self._hub.git.attempt("rev-parse", "--verify", "--quiet", f"refs/kernelteam/{anchor}^{{commit}}")
         if known.returncode == 0:
@@ -145,12 +147,23 @@ class _Submission:
         path = f"notes/submission_{_in_path(self._tag)}.md"
         speedup = f"{exp(overall(current.runs).gain):.4f}"
         trailers = {"Submission": name_of(self._tag, current.started.version), "Speedup": speedup}
-        made = self._hub.commit(self._state.main, {path: note}, f"Submission note: {speedup}x", trailers, (path,))
+        made = self._with_notes({path: note}, f"Submission note and the campaign's notes: {speedup}x", trailers)
         before = previous(self._hub, self._tag)
         if before and not self._hub.is_ancestor(before, made):
             made = self._joined(made, before)
         self._hub.anchor(anchor, made)
         return made
+
+    def _with_notes(self, files: dict[str, str], message: str, trailers: dict[str, str]) -> str:
+        """Main with the notes of the whole campaign, those first that its coordinator did not live to write."""
+        if (page := scribe.due(self._state)) is not None:
+            self._record(scribe.write(self._hub, page))
+        try:
+            return self._hub.overlay(self._state.main, f"refs/heads/{scribe.NOTES}", files, message, trailers)
+        except Refused as refused:
+            raise UserError(
+                f"The notes cannot be put beside the kernel: {refused}", "Move in your repository what stands there."
+            ) from None
 
     def _joined(self, commit: str, before: str) -> str:
         """The tree of ``commit`` with the last submission as a second parent, so that the branch moves forward."""

@@ -10,6 +10,7 @@ from team.report import wording as w
 from team.report.glyphs import inline_glyph
 from team.report.markup import Child, Markup, el
 from team.report.reading import Story
+from team.report.setup import blocks
 from team.report.table import section, small, table
 
 
@@ -41,6 +42,16 @@ def _agent_row(story: Story, index: int, agent: AgentState) -> list[Child]:
         str(sum(1 for event, _ in story.of(ev.SearchReported) if event.agent == name)),
         str(sum(1 for event, _ in story.of(ev.AgentLost) if event.agent == name)),
     ]
+
+
+def setup(state: CampaignState) -> Markup:
+    """The blocks of phase A, as the user confirmed them."""
+    about = "What is computed, on what, and what was agreed before the first experiment."
+    shown = [
+        [el("h3", title), table((("", "strong fit"), ("", "wide")), rows)]
+        for title, rows in blocks(state.started).items()
+    ]
+    return section("Setup", about, shown)
 
 
 def noise(state: CampaignState) -> Markup:

@@ -46,6 +46,7 @@ def page(story: Story, run_dir: Path, pid: int | None, now: float) -> str:
         results.experiments(state),
         results.failures(state),
         circumstances.searches(state),
+        circumstances.setup(state),
         circumstances.noise(state),
         circumstances.build(state),
         circumstances.reproduce(state, run_dir),

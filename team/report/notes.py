@@ -11,6 +11,7 @@ from team.report import wording as w
 from team.report.levels import main_speedup, main_steps
 from team.report.notes_text import cell, markdown_table
 from team.report.round_notes import round_notes
+from team.report.setup import blocks
 from team.report.staircase import ascii_staircase
 
 _LOG_COLUMNS = (
@@ -31,8 +32,7 @@ def notes(state: CampaignState, since: int = 0) -> dict[str, str]:
         "team_notes/current_baseline.md": current_baseline(state),
         "team_notes/merge_log.md": merge_log(state),
     }
-    if state.started.hardware or state.started.problem or state.started.known_broken:
-        texts["notes/setup.md"] = _setup(state.started)
+    texts["notes/setup.md"] = _setup(state.started)
     if state.baselines:
         texts["results/all_eval_v1.txt"] = _baseline_eval(state)
     for experiment in [state.experiments[ident] for ident in state.verdicts[since:]]:
@@ -47,13 +47,8 @@ def notes(state: CampaignState, since: int = 0) -> dict[str, str]:
 
 def _setup(started: ev.CampaignStarted) -> str:
     """The blocks of phase A: what is computed, on what, and what is left out of every verdict."""
-    problem = started.problem.rows() if started.problem else []
-    hardware = started.hardware.rows() if started.hardware else []
-    broken = [(name, reason) for name, reason in started.known_broken.items()]
     parts = [f"# Setup: {cell(started.task)}"]
-    for title, rows in (("Operator", problem), ("Hardware", hardware), ("Known broken, in no verdict", broken)):
-        if rows:
-            parts.append(f"## {title}\n\n{markdown_table(('', 'value'), rows)}")
+    parts += [f"## {title}\n\n{markdown_table(('', 'value'), rows)}" for title, rows in blocks(started).items()]
     return "\n\n".join(parts) + "\n"
 
 

@@ -14,6 +14,7 @@ from protocol.state import AgentState, CampaignState, LandingState
 from team.report import wording as w
 from team.report.levels import main_speedup
 from team.report.reading import coordinator_pid, read_state
+from team.report.setup import blocks
 
 Status = dict[str, Any]
 
@@ -43,6 +44,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
     - ``round``: the one that runs, 0 after the team phase; ``outcome``: of the last one, "" before; ``team_over``: why
       there are no more rounds, or ""; ``notes_failed``: why the notes are behind, or ""
     - ``proposal``: why submission is proposed, or ""
+    - ``setup``: title -> list of ``[name, text]``, the blocks of phase A: operator, hardware, scope, known broken
     - ``rounds``, ``searches``: counts; ``abandoned``: techniques; ``dollars``: spent; ``submitted``: branch or ""
     """
     name, why = _standing(state, pid)
@@ -74,6 +76,7 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
         "rounds": state.rounds,
         "searches": len(state.searches),
         "proposal": state.proposed,
+        "setup": {title: [list(row) for row in rows] for title, rows in blocks(start).items()} if start else {},
         "abandoned": [f"{name} ({where})" if where else name for name, where in state.abandoned],
         "dollars": state.dollars,
         "submitted": state.submitted.branch if state.submitted else "",

@@ -22,10 +22,22 @@ _STATE_STYLE = {
 
 
 def render_status(status: Status) -> RenderableType:
-    """The whole status: headline, budget, agents, verdicts, landing queue, noise."""
-    return Group(
-        headline(status), Text(), budget_view(status), Text(), agents_table(status), Text(), *_footnotes(status)
-    )
+    """The whole status: headline, budget, agents, verdicts, landing queue, noise, and what was agreed at the start."""
+    above = (headline(status), Text(), budget_view(status), Text(), agents_table(status), Text())
+    return Group(*above, *_footnotes(status), *setup_view(status))
+
+
+def setup_view(status: Status) -> list[RenderableType]:
+    """The blocks of phase A."""
+    views: list[RenderableType] = []
+    for title, rows in status["setup"].items():
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(style="dim", overflow="fold")
+        for name, text in rows:
+            grid.add_row(Text(w.plain(name)), Text(w.plain(text)))
+        views += [Text(f"\n{title}"), grid]
+    return views
 
 
 def headline(status: Status) -> Text:

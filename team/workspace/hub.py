@@ -185,6 +185,12 @@ class Hub:
         """A commit on ``parent`` with the editable files of ``tree_of`` as a whole (see ``Objects.graft``)."""
         return self.objects.graft(tree_of, parent, message, trailers, editable)
 
+    def overlay(
+        self, parent: str, source: str, files: Mapping[str, str], message: str, trailers: Mapping[str, str]
+    ) -> str:
+        """A commit on ``parent`` with every file of ``source`` and with ``files`` (see ``Objects.overlay``)."""
+        return self.objects.overlay(parent, source, files, message, trailers)
+
     def changed(self, base: str, commit: str) -> tuple[str, ...]:
         """Paths relative to the repository that differ between two commits."""
         return self.git.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit)

@@ -77,6 +77,25 @@ class Objects:
             entries[path] = f"{mode} {blob}" if mode in _FILE_MODES else f"0 {'0' * len(parent)}"
         return self.commit_tree(self._tree(parent, entries), parent, message, trailers)
 
+    def overlay(
+        self, parent: str, source: str, files: Mapping[str, str], message: str, trailers: Mapping[str, str]
+    ) -> str:
+        """A commit on ``parent`` with every file of ``source``, whatever its path, and ``files`` with new text.
+
+        ``Refused`` when one of their folders is something else in ``parent``.
+        """
+        entries: dict[str, str] = {}
+        for line in self.git.names("ls-tree", "-r", "-z", "--full-tree", source):
+            told, path = line.split("\t", 1)
+            mode, _, blob = told.split()
+            entries[path] = f"{mode} {blob}"
+        for path, text in files.items():
+            blob = self.git.text("hash-object", "-w", "--no-filters", "--stdin", data=text.encode())
+            entries[self.inside(path)] = f"100644 {blob}"
+        for folder in dict.fromkeys(str(PurePosixPath(path).parent) for path in entries):
+            self._mode(parent, f"{folder}/any")
+        return self.commit_tree(self._tree(parent, entries), parent, message, trailers)
+
     def commit_tree(self, tree: str, parent: str, message: str, trailers: Mapping[str, str]) -> str:
         """A commit of ``tree`` on ``parent``. A trailer's value is put on one line."""
         lines = [f"{name}: {' '.join(str(value).split())}" for name, value in trailers.items()]

@@ -47,6 +47,18 @@ def test_a_pause_waits_before_the_baseline_and_for_landings_too() -> None:
     assert isinstance(story.duty(B), VerifyLanding)
 
 
+def test_a_person_ends_the_rounds_once() -> None:
+    story = started()
+    story.state.categories = {"loops": Category(name="loops", role=Role.EXPLORER)}
+    for agent, body in directions.due_to_all(story.state):
+        story.say(agent, body)
+    assert story.state.claims
+    assert ask(story, "end-rounds") == 2
+    assert (story.state.team_over, story.state.claims) == ("end-rounds by hand", {})
+    assert ask(story, "end-rounds") == 0
+    assert isinstance(story.duty(A), Experiment), "everybody works on"
+
+
 @pytest.mark.parametrize(("kind", "why"), [("stop", "stop by hand"), ("wrap-up", "wrap-up by hand")])
 def test_an_end_drains_and_ends_a_pause(kind: str, why: str) -> None:
     story = started()

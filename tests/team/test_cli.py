@@ -33,6 +33,7 @@ def call(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (("direct", "explorer-1"), "'words'"),
         (("memory", "forget"), "not clear what to forget"),
         (("wrap-up", "nosuch"), "no campaign 'nosuch'"),
+        (("end-rounds", "nosuch"), "no campaign 'nosuch'"),
     ],
 )
 def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -141,13 +141,36 @@ def test_five_runs_then_branch_tag_note_and_files(bench: Bench) -> None:
     assert "submission-fast-v1" in said
     assert git(bench.user, "rev-parse", "autodev/fast^") == bench.hub.main
     assert git(bench.user, "rev-parse", "submission-fast-v1") == git(bench.user, "rev-parse", "autodev/fast")
-    assert git(bench.user, "diff", "--name-only", "autodev/fast^", "autodev/fast") == "notes/submission_fast.md"
+    brought = git(bench.user, "diff", "--name-only", "autodev/fast^", "autodev/fast").split()
+    notes = {"notes/perf_log.md", "plan/plan_v2.md", "results/all_eval_v2.txt", "team_notes/summary.md"}
+    assert {"notes/submission_fast.md", *notes} <= set(brought)
+    assert "kernel.cpp" not in brought
+    assert "tile" in git(bench.user, "show", "autodev/fast:plan/plan_v2.md")
     assert "**1.500x**" in git(bench.user, "show", "autodev/fast:notes/submission_fast.md")
     done = bench.state().submitted
     assert done is not None
     assert sorted(done.hashes) == ["kernel.cpp", "submission_fast.md"]
     assert (Path(done.artifact) / "kernel.cpp").read_text() == "fast\n"
     assert git(bench.user, "status", "--porcelain") == ""
+
+
+def test_notes_that_cannot_stand_beside_the_kernel_are_one_sentence(bench: Bench) -> None:
+    (bench.user / "team_notes").symlink_to("elsewhere")
+    git(bench.user, "add", "team_notes")
+    tree = git(bench.user, "write-tree")
+    spoilt = bench.hub.git.text("commit-tree", "-p", bench.hub.main, "-m", "a link", _borrowed(bench, tree))
+    bench.hub.git.run("update-ref", "refs/heads/main", spoilt)
+    bench.land("faster\n", "x2")
+    with pytest.raises(UserError, match=r"'team_notes/any' goes through 'team_notes'"):
+        bench.submit()
+    assert git(bench.user, "branch", "--list", "autodev/*") == ""
+
+
+def _borrowed(bench: Bench, tree: str) -> str:
+    """A tree of the user's repository in the hub."""
+    made = git(bench.user, "commit-tree", "-m", "borrowed", tree)
+    bench.hub.git.run("fetch", "-q", str(bench.user), made)
+    return tree
 
 
 def test_a_killed_submission_goes_on_with_the_runs_that_it_has(bench: Bench) -> None:
@@ -252,3 +275,4 @@ def test_into_a_branch(bench: Bench) -> None:
     assert "moved forward" in bench.submit(into="trunk")
     assert (bench.user / "kernel.cpp").read_text() == "fast\n"
     assert (bench.user / "notes" / "submission_fast.md").is_file()
+    assert (bench.user / "team_notes" / "summary.md").is_file()

@@ -68,7 +68,7 @@ class Bench:
     def environment(self) -> dict[str, str]:
         return {**os.environ, "KERNELTEAM_HOME": str(self.home), "PYTHONUNBUFFERED": "1"}
 
-    def call(self, *arguments: str, timeout: float = 280) -> subprocess.CompletedProcess[str]:
+    def call(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         """Run one command to its end."""
         command = [sys.executable, "-m", "team.cli", *arguments]
         return subprocess.run(

@@ -4,6 +4,7 @@ import hashlib
 import random
 from math import exp, isnan
 from pathlib import Path
+from typing import Any
 
 from protocol import events as ev
 from protocol.ledger import Ledger
@@ -78,7 +79,7 @@ class Script:
         for event in self.ledger.append(self.now, [(agent, body) for body in bodies]):
             apply(self.state, event)
 
-    def start(self, policy: Policy | None = None, name: str = "matmul_cpu-20260725-0f3a") -> None:
+    def start(self, policy: Policy | None = None, name: str = "matmul_cpu-20260725-0f3a", **more: Any) -> None:
         roles = (Role.EXPLORER, Role.EXPLOITER)
         members = tuple(
             ev.Member(name=f"{roles[i % 2].value}-{i // 2 + 1}", role=roles[i % 2], mind="catalog", device=device)
@@ -88,7 +89,7 @@ class Script:
             campaign=name, task=self.task, operator="matmul", language="cpp", numerics="reference", task_path="matmul",
             repository="/home/you/kernels", commit=commit_of("baseline"), workloads=WORKLOADS,
             weights={name: 2.0 if name == "square-256" else 1.0 for name in WORKLOADS}, editable=("matmul.cpp",),
-            policy=policy or Policy(), members=members, seed=7,
+            policy=policy or Policy(), members=members, seed=7, **more,
         )  # fmt: skip
         self.say("", start)
         for member in members:
