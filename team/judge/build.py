@@ -95,7 +95,10 @@ def vectoriser_remarks(output: str) -> tuple[str, ...]:
 
 
 class Builder:
-    """Compiles recipes into ``cache``; ``work`` holds temporary folders and may be deleted at any time."""
+    """Compiles recipes into ``cache``; ``work`` holds temporary folders and may be deleted at any time.
+
+    ``schedule`` makes a shell script of what the compiler says that it would do, where that is faster.
+    """
 
     def __init__(
         self,
@@ -104,8 +107,10 @@ class Builder:
         compiler: str = "g++",
         remarks_of: Callable[[str], tuple[str, ...]] = vectoriser_remarks,
         confine: bool = True,
+        schedule: Callable[[str, Mapping[str, str]], str | None] | None = None,
     ) -> None:
         self._confine = confine
+        self._schedule = schedule
         self._cache = cache
         self._work = work
         self._compiler = compiler
@@ -147,17 +152,35 @@ class Builder:
             path.write_text(text)
         keep = self._keep_expanded(room) if recipe.inspection else []
         command = [self._compiler, *recipe.flags, *keep, "-I.", "-MMD", "-MF", "../deps", recipe.main]
-        done = self._run([*command, "-o", "../artifact"], room, recipe.timeout_s)
+        command += ["-o", "../artifact"]
+        if self._schedule is not None and keep:
+            command = self._scheduled(self._schedule, command, recipe, room)
+        done = self._run(command, room, recipe.timeout_s)
         output = done.output.replace(f"{sources}/", "")
         if done.status != 0:
             raise BuildFailed(f"{self._compiler} refused {recipe.main} (exit status {done.status}).", _excerpt(output))
-        _refuse_foreign(room / "deps", sources)
+        _refuse_foreign(room, sources)
         return output
+
+    def _scheduled(
+        self,
+        schedule: Callable[[str, Mapping[str, str]], str | None],
+        command: list[str],
+        recipe: Recipe,
+        room: Path,
+    ) -> list[str]:
+        """The command that runs the compiler's own steps as ``schedule`` arranges them, or ``command`` itself."""
+        told = run_compiler([*command, "--dryrun"], room / "sources", recipe.timeout_s)
+        steps = schedule(told.output, recipe.files) if told.status == 0 else None
+        if steps is None:
+            return command
+        (room / "steps.sh").write_text(steps)
+        return ["sh", "../steps.sh"]
 
     def _run(self, command: list[str], room: Path, timeout_s: float) -> Compiled:
         """Run the compiler; one that ends for want of memory gets a second chance with nobody beside it."""
         if self._confine:
-            command = confined(command, self._warden(), room)
+            command = confined(command, self._warden(), room, self._compiler)
         with _CROSSING.shared():
             done = run_compiler(command, room / "sources", timeout_s)
         if done.starved:
@@ -250,10 +273,12 @@ def _excerpt(output: str) -> str:
     return output if len(output) <= _EXCERPT else output[:_EXCERPT] + "\n[...]"
 
 
-def _refuse_foreign(listing: Path, sources: Path) -> None:
+def _refuse_foreign(room: Path, sources: Path) -> None:
     """Refuse a build that read a file which is neither among its sources nor a system header."""
-    words = listing.read_text().replace("\\\n", " ").split()[1:]
-    for word in words:
+    listings = [path.read_text().replace("\\\n", " ").partition(":")[2] for path in room.glob("deps*")]
+    if not listings:
+        raise UserError("The compiler did not say which files it read.", "Take -M options out of build.flags.")
+    for word in " ".join(listings).split():
         path = (sources / word).resolve()
         if not path.is_relative_to(sources.resolve()) and not str(path).startswith(_SYSTEM):
             raise Foreign(f"the source includes {word}, which is not part of the task")

@@ -17,6 +17,7 @@ from team.errors import UserError
 from team.judge.build import Artifact, Builder, Recipe, kernel_flags
 from team.judge.compiler import compile_jobs
 from team.judge.cuda.build import kernel_recipe
+from team.judge.cuda.phases import side_by_side
 from team.judge.cuda.ptxas import remarks
 from team.judge.failures import BuildFailed, Failed, Forbidden, Foreign, Side
 from team.judge.screening import Screening, screening_of
@@ -42,7 +43,7 @@ class KernelShop:
         places = scratch / "cache", scratch / "work" / str(os.getpid())
         self.host, self.native = Builder(*places), Builder(*places)
         if isinstance(device, CudaDevice):
-            self.native = Builder(*places, "nvcc", remarks)
+            self.native = Builder(*places, "nvcc", remarks, schedule=side_by_side)
         target, facts = (device.target, facts_of(device)) if isinstance(device, CudaDevice) else (None, {})
         self._triton = TritonShop(self.host, places[0], target, facts)
         self._device = device
