@@ -234,6 +234,7 @@ class WorkloadCheck(Message):
     workload: str
     checks: int = Field(ge=0, description="outputs compared")
     worst: float = Field(ge=0.0, description="largest error as a share of its tolerance; <= 1 passes")
+    outputs: dict[str, float] = Field(default_factory=dict, description="the same by output")
 
 
 class Build(Message):

@@ -1,7 +1,7 @@
 """Where kernels stand while they are checked or timed: one device's arenas, and runners started on them. Trusted."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from team.tasks.task import Task, Tensors
 
 IDLE_SET = 0  # a staged set that launches nothing
 T = TypeVar("T")
+Errors = Mapping[str, float]
+"""Output -> its largest error as a share of its tolerance."""
 
 
 @dataclass
@@ -70,12 +72,12 @@ class Stand:
 
     def inspect(
         self, lease: Lease, inputs: Tensors, wants: list[Tensors], ease: dict[str, float] | None = None
-    ) -> float:
-        """Check every launch's outputs, the guard bands and the inputs; the worst error as a share of its tolerance."""
+    ) -> Errors:
+        """Check every launch's outputs, the guard bands and the inputs; errors as shares of their tolerances."""
         want = {buffer.name: torch.stack([one[buffer.name] for one in wants]) for buffer in self.task.outputs}
         return self.inspect_all(lease, inputs, want, len(wants), ease)
 
-    def inspect_some(self, lease: Lease, inputs: Tensors, wants: dict[int, Tensors]) -> float:
+    def inspect_some(self, lease: Lease, inputs: Tensors, wants: dict[int, Tensors]) -> Errors:
         """As ``inspect``, for the launches that ``wants`` names; every guard band is looked at all the same."""
         rows = list(wants)
         for trace, outcome in ((lease.damage(inputs, rows), Outcome.TAMPERED), (lease.overrun(), Outcome.INCORRECT)):
@@ -86,11 +88,11 @@ class Stand:
         found = self.task.compare(got, want, None)
         if not found.passes:
             raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, want, len(rows), None), self.workload)
-        return found.worst
+        return found.errors
 
     def inspect_all(
         self, lease: Lease, inputs: Tensors, want: Tensors, launches: int, ease: dict[str, float] | None = None
-    ) -> float:
+    ) -> Errors:
         """As ``inspect``, with the wanted outputs of all launches stacked: (launches, *shape)."""
         for trace, outcome in ((lease.damage(inputs), Outcome.TAMPERED), (lease.overrun(), Outcome.INCORRECT)):
             if trace:
@@ -99,7 +101,7 @@ class Stand:
         found = self.task.compare(got, want, ease)
         if not found.passes:
             raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, want, launches, ease), self.workload)
-        return found.worst
+        return found.errors
 
     def _first_wrong(self, got: Tensors, want: Tensors, launches: int, ease: dict[str, float] | None) -> str:
         """One clause about the first launch that is wrong."""

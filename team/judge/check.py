@@ -13,7 +13,7 @@ from protocol.messages import WorkloadCheck
 from protocol.policy import Policy
 from team.errors import UserError
 from team.judge.arena import Layout
-from team.judge.bench import Bench, Stand
+from team.judge.bench import Bench, Errors, Stand
 from team.judge.build import Artifact
 from team.judge.failures import Failed, Side
 from team.judge.inputs import InputSource, Profile, shaped
@@ -124,19 +124,20 @@ class Checker:
         try:
             inputs = self._source.timed(workload, layout.launches)
             wants = [self._reference(workload, inputs, launch) for launch in range(layout.launches)]
-            worst, _ = self._launch(stand, layout, inputs, wants, None, deadlines)
+            errors, _ = self._launch(stand, layout, inputs, wants, None, deadlines)
         except (Failed, UserError):  # the latter: the task's own functions have limits that nobody wrote down
             if base is not None:
                 raise
             record.unlisted = tuple(one for one in record.unlisted if one != workload)
             return False
-        self._count(record, smallest(self._task).name, layout.launches, worst)
+        self._count(record, smallest(self._task).name, layout.launches, errors)
         return True
 
-    def _count(self, record: Record, name: str, checks: int, worst: float) -> None:
+    def _count(self, record: Record, name: str, checks: int, errors: Errors) -> None:
         """Add checked outputs to those of a workload."""
-        before = record.checks[name]
-        found = {"checks": before.checks + checks, "worst": max(before.worst, worst)}
+        before = record.checks.get(name, WorkloadCheck(workload=name, checks=0, worst=0.0))
+        worst = {output: max(error, before.outputs.get(output, 0.0)) for output, error in errors.items()}
+        found = {"checks": before.checks + checks, "worst": max(worst.values(), default=0.0), "outputs": worst}
         record.checks[name] = before.model_copy(update=found)
 
     def _plain(self, stand: Stand, layout: Layout, record: Record, deadlines: Deadlines) -> None:
@@ -144,9 +145,9 @@ class Checker:
         workload = layout.workload
         inputs = self._source.timed(workload, layout.launches)
         wants = [self._reference(workload, inputs, launch) for launch in range(layout.launches)]
-        worst, claimed = self._launch(stand, layout, inputs, wants, None, deadlines)
+        errors, claimed = self._launch(stand, layout, inputs, wants, None, deadlines)
         record.launch_ns[workload.name] = claimed / layout.launches
-        record.checks[workload.name] = WorkloadCheck(workload=workload.name, checks=layout.launches, worst=worst)
+        self._count(record, workload.name, layout.launches, errors)
         record.skipped[workload.name] = []
 
     def _bent(self, stand: Stand, layout: Layout, profile: Profile, record: Record, deadlines: Deadlines) -> bool:
@@ -157,8 +158,8 @@ class Checker:
         if bent is None or ease is None:
             return False
         wants = [self._reference(workload, bent, 0)]
-        worst, _ = self._launch(stand, dataclasses.replace(layout, launches=1), bent, wants, ease, deadlines)
-        self._count(record, workload.name, 1, worst)
+        errors, _ = self._launch(stand, dataclasses.replace(layout, launches=1), bent, wants, ease, deadlines)
+        self._count(record, workload.name, 1, errors)
         return True
 
     def _launch(
@@ -169,8 +170,8 @@ class Checker:
         wants: list[Tensors],
         ease: dict[str, float] | None,
         deadlines: Deadlines,
-    ) -> tuple[float, float]:
-        """Stage, fill, launch, inspect: the worst error and the claimed nanoseconds."""
+    ) -> tuple[Errors, float]:
+        """Stage, fill, launch, inspect: the errors by output and the claimed nanoseconds."""
         lease = stand.stage(1, layout, layout.launches)
         lease.fill(inputs)
         lease.poison(self._source.generator)

@@ -8,6 +8,7 @@ from pathlib import Path
 from protocol.state import CampaignState
 from team.report import circumstances, results
 from team.report import wording as w
+from team.report.accuracy import accuracy
 from team.report.chart import draw
 from team.report.glyphs import inline_glyph
 from team.report.levels import main_speedup
@@ -43,6 +44,7 @@ def page(story: Story, run_dir: Path, pid: int | None, now: float) -> str:
         results.workloads(state),
         circumstances.agents(story),
         results.landings(story),
+        accuracy(state),
         results.experiments(state),
         results.failures(state),
         circumstances.searches(state),

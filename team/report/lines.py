@@ -6,6 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from protocol import events as ev
+from protocol.accuracy import near_tolerance
 from protocol.messages import Position, Verdict
 from protocol.state import CampaignState, ExperimentState
 from protocol.submission import name_of
@@ -99,8 +100,14 @@ def _judged(state: CampaignState, event: ev.Event, body: ev.ExperimentJudged) ->
         (f"{body.verdict.value:<12}  ", verdict_style(body.verdict)),
         (f"{w.interval(experiment.overall):<24}  ", "bold" if body.verdict.kept else ""),
         (f"{w.dollars(state.dollars)}  ", "dim"),
-        (f"{idea_of(experiment)}: {w.plain(body.reason)}", ""),
+        (f"{idea_of(experiment)}: {_nearly_wrong(state, experiment)}{w.plain(body.reason)}", ""),
     ]
+
+
+def _nearly_wrong(state: CampaignState, experiment: ExperimentState) -> str:
+    """What a kept experiment's error is, when that is near the tolerance; else empty."""
+    said = near_tolerance(experiment, state.policy) if experiment.verdict and experiment.verdict.kept else ""
+    return f"{w.plain(said)}; " if said else ""
 
 
 def _note(tag: str, style: str, text: str) -> list[Segment]:

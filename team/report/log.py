@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from protocol.messages import Estimate
+from protocol.messages import Estimate, Measurement
 from protocol.state import CampaignState, ExperimentState
 from team.report import wording as w
 from team.report.lines import verdict_style
@@ -32,6 +32,7 @@ def rows_of(state: CampaignState) -> list[Row]:
     - ``verdict`` ("" while running), ``reason``, ``outcome``, ``detail``
     - ``speedup``, ``low``, ``high``: plain ratios against ``base``, None when not measured; ``pairs``, ``restarts``
     - ``workloads``: name -> ``{speedup, low, high}``
+    - ``errors``: workload -> output -> largest error as a share of its tolerance
     - ``landing``: "", queued, landed or "refused: why"; ``landed``: bool; ``landed_commit``
     - ``seconds``: wall time by part; ``wall_s``: from duty to verdict; ``started``, ``ended``: seconds since 1970
     - ``dollars``
@@ -100,7 +101,13 @@ def _result(experiment: ExperimentState) -> Row:
         "pairs": overall.pairs if overall else 0,
         "restarts": overall.restarts if overall else 0,
         "workloads": {name: _ratios(estimate) for name, estimate in experiment.workloads.items()},
+        "errors": _errors(measurement),
     }
+
+
+def _errors(measurement: Measurement | None) -> Row:
+    checks = measurement.checks if measurement else ()
+    return {check.workload: dict(check.outputs) or {"": check.worst} for check in checks}
 
 
 def _ratios(estimate: Estimate | None) -> Row:

@@ -5,7 +5,7 @@ these when it lands; a row of the perf log never changes once it is there, so th
 """
 
 from protocol import events as ev
-from protocol.messages import Estimate, Plan, ProfileReport
+from protocol.messages import Estimate, Plan, ProfileReport, WorkloadCheck
 from protocol.state import CampaignState, ExperimentState
 from team.report import wording as w
 from team.report.levels import main_speedup, main_steps
@@ -177,8 +177,14 @@ def _eval(experiment: ExperimentState) -> str:
     measurement = experiment.measurement
     checks = {check.workload: check for check in measurement.checks} if measurement else {}
     body = [_eval_line(name, estimate) for name, estimate in experiment.workloads.items()]
-    worst = [f"{w.plain(n):<28} {c.checks} outputs, worst error {c.worst:.3g} of tolerance" for n, c in checks.items()]
+    worst = [_check_line(name, check) for name, check in checks.items()]
     return "\n".join([*head, *body, "", *worst]).rstrip() + "\n"
+
+
+def _check_line(name: str, check: WorkloadCheck) -> str:
+    each = ", ".join(f"{w.plain(output)} {error:.3g}" for output, error in check.outputs.items())
+    told = f" ({each})" if len(check.outputs) > 1 else ""
+    return f"{w.plain(name):<28} {check.checks} outputs, worst error {check.worst:.3g} of tolerance{told}"
 
 
 def _eval_line(name: str, estimate: Estimate) -> str:

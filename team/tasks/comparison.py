@@ -5,7 +5,8 @@ stand exactly where the reference, rounded to the output's dtype, has them.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -14,11 +15,15 @@ from team.tasks.spec import Tolerance
 
 @dataclass(frozen=True)
 class Deviation:
-    """``worst`` is the largest error as a share of its tolerance (``inf`` when no number fits); <= 1 passes."""
+    """``worst`` is the largest error as a share of its tolerance (``inf`` when no number fits); <= 1 passes.
+
+    ``errors`` has the same for every output that was compared with this one.
+    """
 
     worst: float
     output: str = ""
     detail: str = ""
+    errors: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def passes(self) -> bool:

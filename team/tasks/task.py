@@ -9,7 +9,7 @@ reference has them.
 import inspect
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -130,14 +130,15 @@ class Task:
 
         ``ease`` adds to an output's absolute tolerance, in the output's own units.
         """
-        worst, ease = Deviation(0.0), ease or {}
+        worst, ease, errors = Deviation(0.0), ease or {}, dict[str, float]()
         for buffer in self.outputs:
             tolerance = self.spec.tolerance_of(buffer.name)
             slack = ease.get(buffer.name, 0.0)
             found = deviation(buffer.name, got[buffer.name], want[buffer.name], buffer.dtype, tolerance, slack)
+            errors[buffer.name] = found.worst
             if not found.worst <= worst.worst:
                 worst = found
-        return worst
+        return replace(worst, errors=errors)
 
     def floor(self, workload: Workload) -> dict[str, float]:
         """``flops`` and ``bytes_min`` of one launch from the optional ``workload_model``; empty without one."""

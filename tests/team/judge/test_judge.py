@@ -49,6 +49,7 @@ def test_half_the_work_is_seen_as_twice_as_fast(judge: Judge, tmp_path: Path) ->
     assert seen.base_build.artifact != seen.candidate_build.artifact
     assert {check.workload for check in seen.checks} == {"small", "odd"}
     assert all(check.checks >= 2 and check.worst <= 1.0 for check in seen.checks)
+    assert all(set(check.outputs) == {"y"} and check.outputs["y"] == check.worst for check in seen.checks)
     assert seen.simplicity["tokens"][1] < seen.simplicity["tokens"][0]
     assert seen.device is not None
     assert {"build", "check", "measure", "kernel"} <= set(seen.seconds)
