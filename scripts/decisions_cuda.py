@@ -127,7 +127,7 @@ class Pool:
     def fill(self) -> None:
         missing = POOL - len(self._held)
         self._bench.prepare(missing)
-        self._bench.settle()
+        self._bench.settle(missing)
         for _ in range(missing):
             stack = ExitStack()
             self._held.append((stack, stack.enter_context(self._open())))
@@ -137,13 +137,13 @@ class Pool:
         for stack, _ in self._held[:count]:
             stack.close()
         del self._held[:count]
-        self._bench.reap()
+        self._bench.pool.reap()
         self.fill()
 
     def close(self) -> None:
         for stack, _ in self._held:
             stack.close()
-        self._bench.reap()
+        self._bench.pool.reap()
 
 
 def with_dims(workload: Workload, **dims: int) -> Workload:
@@ -240,7 +240,7 @@ def by_do_bench(launch: Callable[[], None]) -> float:
     """Median as Triton measures it, with its default warm-up and repetitions (ns)."""
     from triton.testing import do_bench
 
-    return float(do_bench(launch, return_mode="median")) * 1e6
+    return float(do_bench(launch, return_mode="median")) * 1e6  # type: ignore[arg-type]
 
 
 class CudaDecisions:

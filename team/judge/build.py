@@ -214,7 +214,9 @@ class Builder:
         staged.mkdir()
         artifact.rename(staged / "artifact")
         (staged / "manifest.json").write_text(build.model_dump_json())
-        if folder.exists():  # damaged, or another builder's: ours is equally good
+        if (other := _cached(folder)) is not None:  # another builder's, which somebody may be using by now
+            return other
+        if folder.exists():  # damaged
             shutil.rmtree(folder, ignore_errors=True)
         try:
             staged.rename(folder)

@@ -197,19 +197,37 @@ class CudaBench(Bench):
     def runner(self, arena: Arena) -> CudaRunner:
         """A ready runner that has opened ``arena``. Where another uid may not open it, runners keep the judge's."""
         self._program_built()
-        runner = self.pool.take()
+        runner = self._with_context()
         try:
             with TIMELINE.stage("open", f"runner {runner.pid}"):
                 runner.open(arena)
         except (RunnerFaulted, RunnerEnded) as error:
             runner.close()
-            if self._keep_uid:
-                raise UserError(
-                    f"A runner cannot use GPU {self.device.id}: {error}.", "See: kernelteam doctor"
-                ) from error
-            self._drop_spares()
+            if self.pool.retired:  # one of them may hold all of the card's memory
+                self.pool.reap()
+            elif self._keep_uid:
+                raise self._unusable(error) from error
+            else:
+                self._drop_spares()
             return self.runner(arena)
         return runner
+
+    def _with_context(self) -> CudaRunner:
+        """A runner that has its context; those that found no memory for one, because a kernel held it, are replaced."""
+        for left in range(self.pool.spares + 1, -1, -1):
+            runner = self.pool.take()
+            try:
+                runner.await_ready()
+                return runner
+            except (RunnerFaulted, RunnerEnded) as error:
+                runner.close()
+                self.pool.reap()
+                if not left:
+                    raise self._unusable(error) from error
+        raise AssertionError("unreachable")
+
+    def _unusable(self, error: Exception) -> UserError:
+        return UserError(f"A runner cannot use GPU {self.device.id}: {error}.", "See: kernelteam doctor")
 
     @contextmanager
     def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[CudaStand]:
@@ -223,6 +241,8 @@ class CudaBench(Bench):
             yield stand
         finally:
             self.pool.retire(stand.process)
+            if self.card.free_share() < FREE_SHARE:
+                self.pool.reap()
 
     def _arena(self, size: int) -> Arena:
         return self.card.lend(size)

@@ -1,7 +1,7 @@
 """The CUDA judge's own logic with real processes, on a machine without a GPU: a stand-in runner and a stand-in card."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from protocol.messages import DeviceInfo, Outcome
 from protocol.policy import Policy
 from team.devices.telemetry import Reading
+from team.errors import UserError
 from team.judge.alarm import refuse_unbelievable
 from team.judge.arena import Arena
 from team.judge.build import Builder, Recipe, kernel_flags
@@ -19,7 +20,8 @@ from team.judge.cuda.bench import LEAST, CudaBench
 from team.judge.cuda.contest import WALKED, CudaContest, first_launches
 from team.judge.cuda.inputs import CudaInputs
 from team.judge.cuda.pool import Pool
-from team.judge.failures import Failed
+from team.judge.cuda.process import CudaRunner
+from team.judge.failures import Failed, RunnerFaulted
 from team.judge.runner import process
 from team.tasks.task import Task, load_task
 
@@ -190,6 +192,47 @@ def test_a_kernel_that_stops_working_is_incorrect(ring: Ring) -> None:
     with pytest.raises(Failed) as failed:
         ring.contest(TWICE, LAZY).restart(4)
     assert (failed.value.side, failed.value.outcome) == ("candidate", Outcome.INCORRECT)
+
+
+def failing(times: int, act: Callable[..., None]) -> Callable[..., None]:
+    """``act``, but the first ``times`` calls meet an exhausted card."""
+    left = [times]
+
+    def tried(*arguments: object) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RunnerFaulted("cudaErrorMemoryAllocation, out of memory")
+        act(*arguments)
+
+    return tried
+
+
+@pytest.mark.parametrize("act", ["await_ready", "open"])
+def test_a_runner_that_found_no_memory_is_replaced_and_keeps_no_uid(
+    act: str, ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring.contest(TWICE, TWICE).restart(1)
+    ring.bench.settle(1)
+    assert ring.bench.pool.retired
+    monkeypatch.setattr(ring.bench, "_keep_uid", False)
+    monkeypatch.setattr(CudaRunner, "open", lambda runner, arena: None)
+    monkeypatch.setattr(CudaRunner, act, failing(1, getattr(CudaRunner, act)))
+    runner = ring.bench.runner(ring.bench._arenas[0])
+    assert not ring.bench._keep_uid
+    assert not ring.bench.pool.retired
+    ring.bench.pool.retire(runner)
+
+
+def test_a_card_that_gives_no_context_is_a_sentence(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CudaRunner, "await_ready", failing(99, CudaRunner.await_ready))
+    with pytest.raises(UserError, match="cannot use GPU GPU-stand-in: met the CUDA error cudaErrorMemory"):
+        ring.bench.runner(ring.bench._arenas[0])
+
+
+def test_memory_that_runs_short_is_taken_back_at_once(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring.card, "free_share", lambda: 0.1)
+    ring.contest(TWICE, TWICE)
+    assert not ring.bench.pool.retired
 
 
 def test_a_kernel_that_eats_the_hosts_memory_is_killed(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:

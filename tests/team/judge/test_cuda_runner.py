@@ -26,11 +26,11 @@ ROOT = HERE.parents[2]
 WHO = """\
 import json, torch
 from team.devices import discover, how_many
-device = discover("cuda", 1)[0]
+device, many = discover("cuda", 1)[0], how_many("cuda")
 device.pin()
 made = torch.zeros(1, device="cuda")
 seen = [f"GPU-{torch.cuda.get_device_properties(i).uuid}" for i in range(torch.cuda.device_count())]
-print(json.dumps({"many": how_many("cuda"), "id": device.id, "seen": seen}))
+print(json.dumps({"many": many, "id": device.id, "seen": seen}))
 """
 HOLDS = """\
 import sys, torch

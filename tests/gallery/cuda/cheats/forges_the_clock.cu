@@ -12,7 +12,7 @@ static CUresult forged(float* ms, CUevent start, CUevent stop) {
 }
 static int swap(dl_phdr_info* program, size_t, void* wanted) {
     for (int i = 0; i < program->dlpi_phnum; i++) {
-        const ElfW(Phdr)& part = program->dlpi_phdr[i];
+        const Elf64_Phdr& part = program->dlpi_phdr[i];
         if (part.p_type != PT_LOAD || (part.p_flags & PF_W) == 0) continue;
         auto* word = reinterpret_cast<void**>((program->dlpi_addr + part.p_vaddr + 7) & ~7ull);
         auto* end = reinterpret_cast<void**>(program->dlpi_addr + part.p_vaddr + part.p_memsz - 8);
