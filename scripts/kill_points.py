@@ -1,6 +1,6 @@
 """Kill random processes of real CPU campaigns at random moments, and audit what is left.
 
-    python scripts/kill_points.py [--kills 200] [--per-campaign 10] [--seed 0]
+    python scripts/kill_points.py [--kills 200] [--per-campaign 25] [--seed 0]
 
 Campaign ``n`` is played with seed ``--seed`` + n. The victims and the audit are those of
 ``tests/team/campaign/killing.py``: driver, guardian, coordinator, agents, judges, runners, several at once, everything.
@@ -67,7 +67,7 @@ def report(tales: list[Tale], broken: dict[int, str], took: float) -> dict[str, 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--per-campaign", type=int, default=10)
+    parser.add_argument("--per-campaign", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=RESULT)
     asked = parser.parse_args()

@@ -138,6 +138,7 @@ def ray_session(run: Run, members: int, address: str | None) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else a judge and what it times yield to every other process
     import ray
 
     common: dict[str, Any] = {"namespace": run.name, "log_to_driver": False, "logging_level": logging.ERROR}
@@ -183,12 +184,12 @@ class Campaign:
         self._run = run
         self._state = state_of(run)
         self._coordinator = self._start_coordinator()
+        self._agents = {m.name: self._start_agent(m) for m in self._state.started.members}  # they import meanwhile
         if resume:
             ray.get(self._coordinator.resume.remote())
         self._pid = ray.get(self._coordinator.ready.remote())
         self._starts: list[float] = []
         self._heard = self._coordinator.ready.remote()
-        self._agents = {m.name: self._start_agent(m) for m in self._state.started.members}
         self._loops = {agent.run.remote(): name for name, agent in self._agents.items()}
         self._deaths: dict[str, list[float]] = {name: [] for name in self._agents}
         self.failed = ""

@@ -55,6 +55,9 @@ def test_nodes_install_the_checkout_that_is_synced_to_them(config: dict[str, Any
     assert "ray start --head" in config["head_start_ray_commands"][-1]
     assert "--autoscaling-config=~/ray_bootstrap_config.yaml" in config["head_start_ray_commands"][-1]
     assert "--address=$RAY_HEAD_IP:6379" in config["worker_start_ray_commands"][-1]
+    assert all(
+        "RAY_worker_niceness=0 ray start" in config[f"{kind}_start_ray_commands"][-1] for kind in ("head", "worker")
+    )
 
 
 def test_what_rsync_leaves_out_is_not_part_of_the_project(config: dict[str, Any]) -> None:
