@@ -14,6 +14,10 @@ V = TypeVar("V")
 _UNKNOWN = b""
 
 
+class Absent(LookupError):
+    """A record of which only the id was restored. No ``KeyError``: ``get`` must not take it for one that never was."""
+
+
 class Archive(MutableMapping[str, V]):
     """Insertion order is kept, whether a record lies packed or loose. Records must not be bytes."""
 
@@ -26,6 +30,8 @@ class Archive(MutableMapping[str, V]):
         entry = self._entries[key]
         if not isinstance(entry, bytes):
             return entry
+        if entry == _UNKNOWN:
+            raise Absent(key)
         assert self._unpack is not None
         self[key] = value = self._unpack(entry)
         return value

@@ -41,7 +41,7 @@ SCHEMA = 1
 class Body(Message):
     """Base of all event bodies."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Member(Message):
@@ -567,7 +567,7 @@ AnyBody = Annotated[
     | Pushed,
     Field(discriminator="kind"),
 ]
-_ADAPTER: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)
+_ADAPTER: TypeAdapter[AnyBody] = TypeAdapter(AnyBody, config=ConfigDict(defer_build=True))
 
 
 class Event(Message):

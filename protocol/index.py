@@ -7,6 +7,7 @@ equal). ``protocol.state`` refreshes the agent of every event after its handler,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from protocol.messages import Experiment, Rest, Stop, Verdict
@@ -85,8 +86,8 @@ def rebuilt(state: CampaignState) -> Index:
 
 
 def change_of(base: str, technique: str, change: str) -> str:
-    """One key for a change on a base."""
-    return f"{base}\n{technique}\n{change}"
+    """One key for a change on a base: a digest, for the words of a mind are long and each key stays for good."""
+    return blake2b(f"{base}\n{technique}\n{change}".encode(), digest_size=12).hexdigest()
 
 
 def _change_in_flight(state: CampaignState, agent: AgentState) -> str:

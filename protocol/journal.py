@@ -83,6 +83,6 @@ class Journal:
         """The durable events."""
         return self._ledger.events(after, samples)
 
-    def recall(self, code: str) -> Snapshot | None:
+    def recall(self, code: str, settled: bool = True) -> Snapshot | None:
         """The newest snapshot that this law folded."""
-        return self._ledger.recall(code)
+        return self._ledger.recall(code, settled)

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS events (
 """
 _CACHE = (
     "CREATE TABLE IF NOT EXISTS snapshot (seq INTEGER NOT NULL, code TEXT NOT NULL, digest BLOB NOT NULL, body BLOB)",
-    "CREATE TABLE IF NOT EXISTS settled (id TEXT PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS parts (part INTEGER PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL)",
 )
 _INSERT = "INSERT INTO events (seq, time, kind, agent, schema, body, samples) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BUSY_SECONDS = 30.0
@@ -49,9 +49,10 @@ Row = tuple[int, float, str, str, int, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A folded state as bytes: what may still change in ``body``, experiments that are settled by id.
+    """A folded state as bytes: what may still change in ``body``, what is settled by its name.
 
-    ``code`` names the law that folded it; ``whole`` says that ``settled`` holds all, not only the newly settled.
+    ``code`` names the law that folded it; ``whole`` says that ``settled`` holds all, not only what settled since the
+    last snapshot. Each snapshot's is one part of the file: a few large rows are read faster than many small ones.
     """
 
     seq: int
@@ -133,24 +134,27 @@ class Ledger:
 
     def _remember(self, snapshot: Snapshot) -> None:
         if snapshot.whole:
-            self._db.execute("DELETE FROM settled")
-        settled = [(name, _digest(body), body) for name, body in snapshot.settled.items()]
-        self._db.executemany("INSERT OR REPLACE INTO settled VALUES (?, ?, ?)", settled)
+            self._db.execute("DELETE FROM parts")
+        part = pack(snapshot.settled)
+        self._db.execute("INSERT INTO parts (digest, body) VALUES (?, ?)", (_digest(part), part))
         self._db.execute("DELETE FROM snapshot")
         values = (snapshot.seq, snapshot.code, _digest(snapshot.body, self._stored(snapshot.seq)), snapshot.body)
         self._db.execute("INSERT INTO snapshot VALUES (?, ?, ?, ?)", values)
 
-    def recall(self, code: str) -> Snapshot | None:
-        """The newest snapshot that this law folded, when it is as it was written and ends with the same event."""
+    def recall(self, code: str, settled: bool = True) -> Snapshot | None:
+        """The newest snapshot that this law folded, when it is as it was written and ends with the same event; with or
+        without what is settled."""
         try:
             found = self._db.execute("SELECT seq, body, digest FROM snapshot WHERE code = ?", (code,)).fetchone()
-            rows = self._db.execute("SELECT id, body, digest FROM settled").fetchall() if found else []
+            parts = (
+                self._db.execute("SELECT body, digest FROM parts ORDER BY part").fetchall() if found and settled else []
+            )
             newest = self._stored(found[0]) if found else b""
         except sqlite3.Error:  # no tables: a ledger of an older version, or a damaged page in what is only a cache
             return None
-        if not found or _digest(found[1], newest) != found[2] or any(_digest(row[1]) != row[2] for row in rows):
+        if not found or _digest(found[1], newest) != found[2] or any(_digest(body) != told for body, told in parts):
             return None
-        return Snapshot(found[0], code, found[1], {name: body for name, body, _ in rows})
+        return Snapshot(found[0], code, found[1], {k: v for body, _ in parts for k, v in decode(body).items()})
 
     def _stored(self, seq: int) -> bytes:
         """An event's bytes, empty when there is none."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Policy(BaseModel):
     """The law's numbers. Gains and bounds are fractions (0.01 is 1 %), times seconds unless a name says otherwise."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     # What it takes to keep an experiment.
     threshold: float = Field(

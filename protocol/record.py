@@ -30,6 +30,7 @@ from protocol.messages import (
     Verdict,
 )
 from protocol.policy import Policy
+from protocol.roll import Roll
 from protocol.stopping import Tail
 from protocol.submission import SubmissionState
 
@@ -194,7 +195,7 @@ class CampaignState:
     bad_pairs: list[ev.InteractsBadly] = field(default_factory=list[ev.InteractsBadly])
     crash_streaks: dict[str, int] = field(default_factory=dict[str, int])
     abandoned: list[Approach] = field(default_factory=list[Approach])
-    searches: dict[str, SearchReport] = field(default_factory=dict[str, SearchReport])
+    searches: Archive[SearchReport] = field(default_factory=Archive[SearchReport])
     reverted: set[str] = field(default_factory=set[str])
     verdicts: list[str] = field(default_factory=list[str])
     lost: int = 0
@@ -232,7 +233,7 @@ class CampaignState:
     team_over: str = ""
     noted: ev.NotesWritten | None = None
     notes_failed: str = ""
-    findings: list[Finding] = field(default_factory=list[Finding])
+    findings: Roll[Finding] = field(default_factory=Roll[Finding])
     found_in: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     tampered: list[int] = field(default_factory=list[int])
     branches: dict[str, str] = field(default_factory=dict[str, str])

@@ -13,14 +13,19 @@ from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
+from protocol.archive import Absent
 from protocol.events import Event
 from protocol.ledger import Snapshot
+from protocol.messages import Finding, SearchReport
 from protocol.record import CampaignState, ExperimentState
 from protocol.state import apply
 from protocol.wire import WireError, decode, pack
 
-EVERY = 4000
+EVERY = 1500
 """Events between two snapshots: what a reader folds at most beyond one."""
+
+_SEARCH, _FINDINGS = "search/", "findings/"
+"""What names of settled records begin with that are no experiments'."""
 
 
 class Source(Protocol):
@@ -30,14 +35,26 @@ class Source(Protocol):
         """Events above ``after``."""
         ...
 
-    def recall(self, code: str) -> Snapshot | None:
-        """The newest snapshot of this law."""
+    def recall(self, code: str, settled: bool = True) -> Snapshot | None:
+        """The newest snapshot of this law, with or without what is settled."""
         ...
 
 
 def restore(source: Source) -> tuple[CampaignState, int]:
     """The state after all events of the ledger, and the event up to which a snapshot helped (0: none did)."""
-    state = _remembered(source) or CampaignState()
+    return _onwards(source, _remembered(source) or CampaignState())
+
+
+def glance(source: Source) -> CampaignState:
+    """The same state without the records that are settled, which most who look never ask for; it costs the same however
+    many there are. Whoever asks for one gets ``Absent``, and must ``restore``."""
+    try:
+        return _onwards(source, _remembered(source, settled=False) or CampaignState())[0]
+    except Absent:  # an event after the snapshot asked
+        return restore(source)[0]
+
+
+def _onwards(source: Source, state: CampaignState) -> tuple[CampaignState, int]:
     remembered = state.last_seq
     for event in source.events(after=remembered, samples=False):
         apply(state, event)
@@ -47,24 +64,30 @@ def restore(source: Source) -> tuple[CampaignState, int]:
 def snapshot_of(state: CampaignState, whole: bool) -> Snapshot:
     """A snapshot of this state, which must be that of the newest event.
 
-    With ``whole`` it holds every experiment, else only those that the last snapshot of this state did not put away.
-    Settled experiments are packed in the state, too, until somebody asks for them.
+    With ``whole`` it holds every record, else only those that the last snapshot of this state did not put away.
+    Settled experiments and searches are packed in the state, too, until somebody asks for them.
     """
     experiments = dict(state.experiments) if whole else state.experiments.loose()
     packed = {ident: pack(_experiment().dump_python(one, mode="json")) for ident, one in experiments.items()}
     settled = {ident: body for ident, body in packed.items() if _is_settled(state, experiments[ident])}
     still_open = {ident: body for ident, body in packed.items() if ident not in settled}
+    reports = dict(state.searches) if whole else state.searches.loose()
+    searches = {ident: pack(one.model_dump(mode="json")) for ident, one in reports.items()}
+    start, found = state.findings.fresh(whole)
+    findings = {f"{start}-{start + len(found)}": pack([f.model_dump(mode="json") for f in found])} if found else {}
     body = pack({"state": _state().dump_python(state, mode="json"), "open": still_open})
     state.experiments.put_away(settled, _unpack)
-    return Snapshot(state.last_seq, code(), body, settled, whole)
+    state.searches.put_away(searches, _unpack_search)
+    kept = {**settled, **_named(_SEARCH, searches), **_named(_FINDINGS, findings)}
+    return Snapshot(state.last_seq, code(), body, kept, whole)
 
 
 def _is_settled(state: CampaignState, experiment: ExperimentState) -> bool:
     return experiment.verdict is not None and experiment.id not in state.landings
 
 
-def _remembered(source: Source) -> CampaignState | None:
-    snapshot = source.recall(code())
+def _remembered(source: Source, settled: bool = True) -> CampaignState | None:
+    snapshot = source.recall(code(), settled)
     if snapshot is None:
         return None
     try:
@@ -72,13 +95,39 @@ def _remembered(source: Source) -> CampaignState | None:
         state = _state().validate_python(found["state"])
         records = {**snapshot.settled, **found["open"]}
         state.experiments.put_away({i: body for i, body in records.items() if i in state.experiments}, _unpack)
+        searches = _called(_SEARCH, records)
+        state.searches.put_away({i: body for i, body in searches.items() if i in state.searches}, _unpack_search)
+        findings = {_span(places): body for places, body in _called(_FINDINGS, records).items()}
+        whole = state.findings.restore(findings, _unpack_findings)
     except (WireError, ValidationError, KeyError, TypeError):
         return None
-    return state if state.experiments.whole() and state.last_seq == snapshot.seq else None
+    whole = whole and state.experiments.whole() and state.searches.whole()
+    return state if (whole or not settled) and state.last_seq == snapshot.seq else None
+
+
+def _span(places: str) -> tuple[int, int]:
+    start, end = places.split("-")
+    return int(start), int(end)
+
+
+def _named(prefix: str, records: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{prefix}{name}": body for name, body in records.items()}
+
+
+def _called(prefix: str, records: dict[str, bytes]) -> dict[str, bytes]:
+    return {name[len(prefix) :]: body for name, body in records.items() if name.startswith(prefix)}
 
 
 def _unpack(body: bytes) -> ExperimentState:
     return _experiment().validate_python(decode(body))
+
+
+def _unpack_search(body: bytes) -> SearchReport:
+    return SearchReport.model_validate(decode(body))
+
+
+def _unpack_findings(body: bytes) -> list[Finding]:
+    return [Finding.model_validate(one) for one in decode(body)]
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from protocol import events as ev
 from protocol.ledger import Ledger
 from protocol.messages import Measurement
-from protocol.snapshot import restore
+from protocol.snapshot import glance, restore
 from protocol.state import CampaignState, fold
 from team.errors import UserError
 
@@ -51,6 +51,12 @@ def read_state(run_dir: Path) -> CampaignState:
     """The state alone, from the newest snapshot on; a ``UserError`` when there is no ledger."""
     with _ledger_in(run_dir) as ledger:
         return restore(ledger)[0]
+
+
+def glance_at(run_dir: Path) -> CampaignState:
+    """The state without its settled records (see ``protocol.snapshot.glance``); a ``UserError`` without a ledger."""
+    with _ledger_in(run_dir) as ledger:
+        return glance(ledger)
 
 
 def _ledger_in(run_dir: Path) -> Ledger:

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from protocol.archive import Absent
 from protocol.counters import phase_of
 from protocol.directions import current
 from protocol.duties import spent_experiments
@@ -13,7 +14,7 @@ from protocol.messages import DeviceInfo, Estimate, Experiment, Verdict
 from protocol.state import AgentState, CampaignState, LandingState
 from team.report import wording as w
 from team.report.levels import main_speedup
-from team.report.reading import coordinator_pid, read_state
+from team.report.reading import coordinator_pid, glance_at, read_state
 from team.report.setup import blocks
 
 Status = dict[str, Any]
@@ -21,7 +22,11 @@ Status = dict[str, Any]
 
 def status(run_dir: Path) -> Status:
     """Where the campaign in ``run_dir`` stands now, keys as in ``status_of``; ``UserError`` when there is none."""
-    return status_of(read_state(run_dir), coordinator_pid(run_dir), time.time())
+    pid, now = coordinator_pid(run_dir), time.time()
+    try:
+        return status_of(glance_at(run_dir), pid, now)
+    except Absent:
+        return status_of(read_state(run_dir), pid, now)
 
 
 def status_of(state: CampaignState, pid: int | None, now: float) -> Status:

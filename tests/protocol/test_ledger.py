@@ -147,7 +147,9 @@ def test_an_append_that_fails_may_be_repeated(tmp_path: Path) -> None:
 READER = """
 import os, sys
 from pathlib import Path
+from protocol.events import body_from
 from protocol.ledger import Ledger, LedgerError
+body_from({"kind": "stop_requested", "why": "what is loaded for the first event may lie where nobody else can read"})
 os.setgid(65534)
 os.setuid(65534)
 try:

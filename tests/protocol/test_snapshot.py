@@ -10,13 +10,16 @@ from story import A, started
 from test_state import EVENTS
 
 from protocol import snapshot as snapshots
-from protocol.archive import Archive
+from protocol.archive import Absent, Archive
 from protocol.events import Event
 from protocol.ledger import Ledger, row_of
 from protocol.messages import Verdict
 from protocol.policy import Policy
-from protocol.snapshot import restore, snapshot_of
-from protocol.state import fold
+from protocol.record import CampaignState
+from protocol.roll import Roll
+from protocol.snapshot import glance, restore, snapshot_of
+from protocol.state import apply, fold
+from team.report.status import status_of
 
 
 def written(path: Path, events: list[Event], *cuts: int) -> None:
@@ -66,12 +69,12 @@ def test_the_second_snapshot_packs_only_what_is_new() -> None:
 
 HARM = {
     "state": "UPDATE snapshot SET body = substr(body, 1, length(body) - 1) || x'00'",
-    "experiment": "UPDATE settled SET body = x'80' WHERE id = (SELECT min(id) FROM settled)",
-    "missing experiment": "DELETE FROM settled WHERE id = (SELECT min(id) FROM settled)",
+    "experiment": "UPDATE parts SET body = x'80' WHERE part = (SELECT min(part) FROM parts)",
+    "missing experiment": "DELETE FROM parts WHERE part = (SELECT min(part) FROM parts)",
     "another law": "UPDATE snapshot SET code = 'older'",
     "from the future": "UPDATE snapshot SET seq = seq + 1000",
     "other events": "UPDATE events SET body = x'00' || body WHERE seq = (SELECT seq FROM snapshot)",
-    "no table": "DROP TABLE settled",
+    "no table": "DROP TABLE parts",
 }
 
 
@@ -106,3 +109,54 @@ def test_an_archive_is_a_dict() -> None:
     assert len(archive) == 1
     assert archive.whole()
     assert not Archive[int](["c"]).whole()
+
+
+def test_a_roll_is_a_list_that_opens_a_block_when_one_of_its_entries_is_asked_for() -> None:
+    opened: list[bytes] = []
+
+    def unpack(body: bytes) -> list[str]:
+        opened.append(body)
+        return list(body.decode())
+
+    roll = Roll[str](5)
+    assert roll.restore({(3, 5): b"de", (0, 3): b"abc"}, unpack)
+    roll.append("f")
+    assert (len(roll), opened) == (6, [])
+    assert roll.fresh(whole=False) == (5, ["f"])
+    assert roll.fresh(whole=False) == (6, [])
+    assert (roll[-2], roll[5], opened) == ("e", "f", [b"de"])
+    assert roll.fresh(whole=True) == (0, list("abcdef"))
+    assert opened == [b"de", b"abc"], "each block once"
+    assert roll[1:3] == ["b", "c"]
+
+
+@pytest.mark.parametrize("spans", [[(0, 3)], [(3, 5)], [(0, 2), (3, 5)], [(0, 3), (3, 6)], []])
+def test_a_roll_that_lacks_a_block_says_so(spans: list[tuple[int, int]]) -> None:
+    assert not Roll[str](5).restore(dict.fromkeys(spans, b""), lambda body: [])
+
+
+def test_a_glance_costs_no_settled_record_and_says_so_when_one_is_asked_for(tmp_path: Path) -> None:
+    events = long_story()
+    written(tmp_path / "l", events, len(events) - 3)
+    with Ledger(tmp_path / "l") as ledger:
+        seen = glance(ledger)
+        whole, _ = restore(ledger)
+    assert status_of(seen, None, 0.0) == status_of(whole, None, 0.0)
+    first = next(iter(whole.experiments))
+    for ask in (lambda: seen.experiments[first], lambda: seen.experiments.get(first), lambda: seen.findings[0]):
+        with pytest.raises(Absent):
+            ask()
+
+
+def test_a_glance_at_what_asks_for_settled_records_restores_them(tmp_path: Path, monkeypatch) -> None:
+    events = long_story()
+    written(tmp_path / "l", events, len(events) - 3)
+    first = next(iter(fold(events).experiments))
+
+    def curious(state: CampaignState, event: Event) -> None:
+        assert first not in state.experiments or state.experiments[first]
+        apply(state, event)
+
+    monkeypatch.setattr(snapshots, "apply", curious)
+    with Ledger(tmp_path / "l") as ledger:
+        assert glance(ledger) == fold(events)

@@ -154,3 +154,18 @@ def test_status_imports_nothing_heavy(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
     assert (tmp_path / LEDGER).is_file()
+
+
+@pytest.mark.parametrize("command", [("status",), ("status", "--json"), ("log",), ("log", "--json")])
+def test_looking_at_a_campaign_loads_no_heavy_package(tmp_path: Path, command: tuple[str, ...]) -> None:
+    campaign(tmp_path, experiments=6)
+    code = (
+        "import sys\nfrom team.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as leaves:\n    assert not leaves.code\n"
+        "heavy = {'torch', 'ray', 'scipy', 'numpy', 'optuna', 'anthropic', 'libcst', 'tree_sitter', 'git', 'pynvml'}\n"
+        "print(heavy & set(sys.modules), file=sys.stderr)"
+    )
+    asked = [sys.executable, "-c", code, *command, str(tmp_path)]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
+    assert done.stderr.splitlines()[-1:] == ["set()"], done.stderr
+    assert "KEEP" in done.stdout, done.stdout
