@@ -53,15 +53,24 @@ def theme_of(state: CampaignState, ident: str) -> str:
 def refusal(state: CampaignState, agent: str, category: str) -> str | None:
     """Why the agent's direction does not let it touch this category, in one sentence; None when it does."""
     claim = directed(state, agent)
-    if claim is None or category in claim.allowed:
+    if claim is None:
+        owner = of_others(state, agent).get(category)
+        return owner and f"category '{category}' belongs to {owner} in this round: choose one that nobody holds"
+    if category in claim.allowed:
         return None
     return f"category '{category}' is outside direction '{claim.name}': choose one of {', '.join(claim.allowed)}"
 
 
 def outside(state: CampaignState, agent: str) -> set[str]:
-    """Every category of the campaign that the agent's direction does not hold."""
+    """Every category of the campaign that the agent's direction does not hold; without one, what others hold."""
     claim = directed(state, agent)
-    return set(state.categories).difference(claim.allowed) if claim else set()
+    return set(state.categories).difference(claim.allowed) if claim else set(of_others(state, agent))
+
+
+def of_others(state: CampaignState, agent: str) -> dict[str, str]:
+    """Categories that open directions of other living agents hold, each with the owner."""
+    owners = {category: state.directions[ident].claim.owner for category, ident in state.claims.items()}
+    return {category: owner for category, owner in owners.items() if owner != agent and state.agents[owner].alive}
 
 
 def has_nothing_left(state: CampaignState, agent: str) -> bool:

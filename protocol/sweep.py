@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol import directions
-from protocol.counters import phase_of
+from protocol.counters import closed_categories, phase_of
 from protocol.messages import Phase
 from protocol.plateau import open_to, untried_lifts
 
@@ -79,16 +79,27 @@ def due_items(state: CampaignState, agent: AgentState) -> tuple[SweepItem, ...]:
 
 
 def open_items(state: CampaignState, agent: AgentState) -> tuple[SweepItem, ...]:
-    """Items that nobody did, passed over or has in flight, and that are not all in categories closed to this agent."""
+    """Items that nobody did, passed over or has in flight, and that are not all in categories closed to this agent.
+
+    One that found nothing anywhere is about to leave its direction: it sweeps whatever no other agent holds.
+    """
     if exhausted(state):
         return ()
+    leaving = agent.open is None and directions.has_nothing_left(state, agent.member.name)
+    may = _unheld_by_others if leaving else open_to
     return tuple(
         item
         for item in state.started.strategy.sweep
         if item.name not in state.swept
         and item.name not in state.sweep_flights
-        and (not item.categories or any(open_to(state, agent, category) for category in item.categories))
+        and (not item.categories or any(may(state, agent, category) for category in item.categories))
     )
+
+
+def _unheld_by_others(state: CampaignState, agent: AgentState, category: str) -> bool:
+    name = agent.member.name
+    closed = {*closed_categories(state.policy, agent.streaks), *state.closed}
+    return category not in closed and category not in directions.of_others(state, name)
 
 
 def refusal(state: CampaignState, agent: AgentState, plan: Plan) -> str | None:

@@ -3,7 +3,7 @@
     python scripts/simulate.py [--campaigns 2000] [--seed 0] [--faults 60] [--agents 0] [--processes 2] [--json FILE]
 
 Campaign ``n`` is played with seed ``--seed`` + n alone, so a failure is played again with ``--campaigns 1 --seed S``:
-the digest over its events is the same. ``--agents`` asks for teams of that size instead of one to four. Agents, devices
+the digest over its events is the same. ``--agents`` asks for teams of that size instead of one to six. Agents, devices
 and faults are those of ``tests/team/simulated.py``, the invariants of ``tests/team/audit.py``; the noise is that of
 ``scripts/noise_models.py``, most of it recorded on an H200.
 """
@@ -63,6 +63,11 @@ def faults(world: World, dice: random.Random) -> dict[str, tuple[float, Callable
         "snapshot": (0.5, world.snapshot),
         "clock step": (0.2, lambda: world.tick(dice.choice((-3600.0, 3600.0)))),
         "stop": (0.05, world.stop),
+        "direction by hand": (0.5, lambda: world.steer("direct")),
+        "pause": (0.1, lambda: world.steer("pause")),
+        "goes on": (0.4, lambda: world.steer("resume")),
+        "rounds ended by hand": (0.05, lambda: world.steer("end-rounds")),
+        "wrap-up": (0.02, lambda: world.steer("wrap-up")),
         "all killed and resumed": (0.2, world.resume),
     }
 
@@ -70,7 +75,7 @@ def faults(world: World, dice: random.Random) -> dict[str, tuple[float, Callable
 def world_of(seed: int, agents: int) -> World:
     """A team, its law, its devices' noise and its members' tempers, all from the seed."""
     dice = random.Random(seed)
-    size = agents or dice.randint(1, 4)
+    size = agents or dice.choice((1, 2, 2, 3, 3, 4, 4, 6))
     money = {"max_dollars": dice.choice((0.5, 2.0)), "duty_share": 0.1} if dice.random() < 0.3 else {}
     policy = Policy(
         max_experiments=3 * agents or dice.randint(1, 30),
@@ -135,7 +140,7 @@ def main() -> int:
     parser.add_argument("--campaigns", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--faults", type=int, default=60, metavar="STEPS", help="random steps before the quiet end")
-    parser.add_argument("--agents", type=int, default=0, help="agents of every team (0: one to four)")
+    parser.add_argument("--agents", type=int, default=0, help="agents of every team (0: one to six)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, help="write the result here, too")
     asked = parser.parse_args()

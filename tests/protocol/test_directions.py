@@ -10,8 +10,20 @@ from protocol.briefing import briefing_of
 from protocol.counters import closed_for
 from protocol.directions import current, due, from_search, propose, theme_of
 from protocol.duties import ending
-from protocol.messages import Category, Experiment, Rest, Role, SearchReport, Source, Standing, Verdict
+from protocol.messages import (
+    Category,
+    Experiment,
+    Rest,
+    Role,
+    SearchReport,
+    Source,
+    Standing,
+    Strategy,
+    SweepItem,
+    Verdict,
+)
 from protocol.policy import Policy
+from protocol.sweep import due_items
 
 LAW = Policy(max_experiments=None, round_experiments=4)
 POOL = {"tiles": Role.EXPLORER, "fusion": Role.EXPLORER, "knobs": Role.EXPLOITER, "unrolling": Role.EXPLOITER}
@@ -83,6 +95,23 @@ def test_an_abandoned_approach_stays_abandoned_in_the_rounds_that_go_on_with_its
     assert theme_of(story.state, story.state.agents[A].direction) == "structure"
     assert "abandoned" in str(refusal(story.state, A, plan("mma", "tiles", differs="smaller"), "base"))
     assert briefing_of(story.state, A, "base").abandoned == ("mma",)
+
+
+def test_who_found_nothing_anywhere_sweeps_what_no_other_agent_holds() -> None:
+    story = team()
+    items = tuple(SweepItem(name=f"{name}-item", title="small", categories=(name,)) for name in POOL)
+    story.state.start = story.state.started.model_copy(update={"strategy": Strategy(sweep=items)})
+    direct(story, A)
+    found = story.state.agents[A]
+    for agent, body in propose(story.state, A, "one", "", ("fusion",), "test"):
+        story.say(agent, body)
+    found.exhausted_on, found.spent, found.sweeping = "base", set(POOL), True
+    assert [item.name for item in due_items(story.state, found)] == ["tiles-item", "fusion-item"], "leaves it to sweep"
+    story.ask(B, Experiment)
+    assert direct(story, A) == ""
+    story.ask(A, Experiment)
+    assert "belongs to exploiter-1" in str(refusal(story.state, A, plan("knob", "knobs", sweep="tiles-item"), "base"))
+    assert refusal(story.state, A, plan("tile", "tiles", sweep="tiles-item"), "base") is None
 
 
 # ---------------------------------------------------------------- the deal

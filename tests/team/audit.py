@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from audit_team import TeamAudit
+
 from protocol import events as ev
 from protocol.counters import closed_categories
 from protocol.ledger import Ledger
@@ -67,6 +69,8 @@ class Audit:
         self.held: dict[str, tuple[str, str]] = {}
         self.directions: dict[str, ev.DirectionClaimed] = {}
         self.steps: dict[str, float] = {}
+        self.best = speed["base"]
+        self.team = TeamAudit(policy)
 
     def close(self) -> None:
         self._ledger.close()
@@ -77,6 +81,7 @@ class Audit:
             assert event.seq == self.seq + 1, "the ledger has a gap"
             self.seq = event.seq
             getattr(self, f"_{event.body.kind}", lambda *_: None)(event.agent, event.body)
+            self.team.take(event.agent, event.body)
             assert self._spent() <= (self._policy.max_experiments or 10**9), "over budget"
             self._pay(event.agent, event.body)
         self._compare(state)
@@ -345,6 +350,8 @@ class Audit:
         assert proven, "landed without its verification"
         loss = self._speed[body.before] - self._speed[body.commit]
         assert loss <= self._policy.threshold, "main became slower"
+        assert self.best - self._speed[body.commit] <= self._policy.threshold, "main became slower step by step"
+        self.best = max(self.best, self._speed[body.commit])
         self.main = body.commit
         self.settled.add(body.experiment)
         self.steps[body.commit] = self.steps.get(body.before, 0.0) + body.gain.gain

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from audit import Audit
+from audit_team import BY_HAND
 
 from protocol import events as ev
 from protocol.briefing import briefing_of
@@ -61,6 +62,7 @@ from protocol.messages import (
 from protocol.money import allowance
 from protocol.policy import Policy
 from protocol.sequential import calibrate
+from protocol.steering import Request
 from team.coordination import MAX_REFUSALS, Coordination
 
 WEIGHTS = {"small": 1.0, "large": 2.0}
@@ -300,6 +302,15 @@ class World:
     def stop(self) -> None:
         self.call(lambda lead: lead.request_stop("the user said so"))
 
+    def steer(self, kind: str) -> None:
+        """A person asks for something; the request may be taken in twice."""
+        wanted = self.random.choice(((), self.random.sample(CATEGORIES, self.random.randint(1, 3)), ("a-new-kind",)))
+        about = {"agent": self.random.choice(list(self.agents)), "words": f"try {self.random.randrange(9)}"}
+        told = {**about, "categories": tuple(wanted)} if kind == "direct" else {}
+        request = Request.model_validate({"kind": kind, "why": BY_HAND, **told})
+        for _ in range(self._times()):
+            self.call(lambda lead: lead.steer(request))
+
     def snapshot(self) -> None:
         """The coordinator leaves a snapshot of its state, which the next life may begin with."""
         self.call(lambda lead: lead.remember(after=1))
@@ -319,6 +330,7 @@ class World:
 
     def run_to_the_end(self, absent: frozenset[str] = frozenset(), limit: int = 3_000) -> str:
         """Nothing goes wrong any more: all but the absent agents work. Why the campaign ended."""
+        self.steer("resume")
         for name in absent:
             self.die(name, noticed=True)
         for _ in range(limit):
@@ -381,7 +393,9 @@ class World:
             fields["category"] = self._category(briefing)
             fields["technique"] = f"t{self.random.randrange(6)}"
             fields["differs"] = self.random.choice(("", "another way"))
-            fields["cites"] = briefing.search.id if briefing.search else ""
+            if briefing.search and self.random.random() < 0.9:
+                read = [source.locator for source in briefing.search.sources]
+                fields |= {"cites": briefing.search.id, "source": self.random.choice(("", *read))}
             fields |= self._wanted(briefing)
         return Plan.model_validate({**words, **fields})
 

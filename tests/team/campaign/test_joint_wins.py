@@ -14,6 +14,8 @@ from protocol.state import CampaignState
 from roles.minds.scripted import Play
 from team.workspace.hub import Hub
 
+pytestmark = pytest.mark.timeout(1200)
+
 
 def campaign(bench: Bench, kernel: str, explorer: Play, exploiter: Play) -> tuple[CampaignState, list[Any]]:
     """Both plays on this kernel, to the end; the state and the bodies of its events."""

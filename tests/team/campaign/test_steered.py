@@ -6,6 +6,7 @@ import pytest
 from campaign_bench import Bench
 
 from protocol import events as ev
+from protocol.messages import Experiment
 
 
 def _has(kind: str):
@@ -19,10 +20,23 @@ def _quiet(events: list[ev.Event]) -> bool:
     return _has("paused")(events) and begun == over
 
 
+def _directed(words: str):
+    """A person's direction was claimed, and the next duty of its owner is in it."""
+
+    def holds(events: list[ev.Event]) -> bool:
+        claims = [e.body.direction for e in events if isinstance(e.body, ev.DirectionClaimed)]
+        mine = {claim.id for claim in claims if claim.about == words and claim.owner == "explorer-1"}
+        given = [e.body.duty for e in events if isinstance(e.body, ev.DutyGiven) and e.agent == "explorer-1"]
+        return bool(mine) and isinstance(given[-1], Experiment) and given[-1].direction in mine
+
+    return holds
+
+
 @pytest.mark.slow
-def test_pause_go_on_and_wrap_up(bench: Bench) -> None:
+@pytest.mark.timeout(1200)
+def test_pause_go_on_direct_end_the_rounds_and_wrap_up(bench: Bench) -> None:
     process = bench.start("run", str(bench.task), "--yes", "--agents", "explorer:noop", "--experiments", "500")
-    bench.until(_has("experiment_judged"))
+    bench.until(_has("experiment_judged"), seconds=600)
     not_paused = bench.call("resume")
     assert not_paused.returncode == 2
     assert "running and not paused" in not_paused.stderr
@@ -35,8 +49,24 @@ def test_pause_go_on_and_wrap_up(bench: Bench) -> None:
     bench.until(lambda events: len(events) >= count + 2)
     assert [event.body.kind for event in bench.events()[count : count + 2]] == ["pause_ended", "duty_given"]
 
+    said = bench.call("direct", "explorer-1", "keep the row in registers")
+    assert "explorer-1 is asked to take the direction 'keep the row in registers'" in said.stdout, said.stderr
+    bench.until(_directed("keep the row in registers"))
+    shown = json.loads(bench.call("status", "--json").stdout)["agents"][0]
+    assert shown["direction"] == "keep the row in registers"
+    code = bench.call("direct", "explorer-1", "for (int i = 0; i < 8; i++) { x[i] = 0; }")
+    assert code.returncode == 2
+    assert "never code" in code.stderr
+
+    assert "asked to end its rounds" in bench.call("end-rounds").stdout
+    bench.until(_has("team_phase_ended"))
+    again = bench.call("end-rounds")
+    assert again.returncode == 2
+    assert "has ended: ended from the command line" in again.stderr
+    assert bench.call("direct", "explorer-1", "anything").returncode == 2
+
     assert "asked to wrap up" in bench.call("wrap-up").stdout
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
     assert "Ended: wrapped up from the command line" in output
     assert bench.state().finished
