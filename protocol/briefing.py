@@ -8,8 +8,8 @@ from protocol.directions import directed
 from protocol.events import InteractsBadly
 from protocol.failure_modes import failure_modes_of
 from protocol.findings import ranked
-from protocol.messages import BadPair, Briefing, Chronicle, PastExperiment, Position, Verdict
-from protocol.money import allowance
+from protocol.messages import BadPair, Briefing, Chronicle, Means, PastExperiment, Position, Verdict
+from protocol.money import allowance, means_of
 from protocol.plateau import untried_lifts
 from protocol.profiling import profile_of
 from protocol.state import CampaignState, ExperimentState
@@ -57,6 +57,7 @@ def briefing_of(state: CampaignState, agent_name: str, base: str, since: int = 0
         max_variants=state.policy.variants,
         team=tuple(state.agents),
         dollars=allowance(state),
+        means=means_of(state, agent_name),
         seed=started.seed + agent.tries + 1000 * agent.place,
     )
 
@@ -103,6 +104,7 @@ def chronicle_of(state: CampaignState) -> Chronicle:
         threshold=log1p(state.policy.threshold),
         history=tuple(past_of(state, e) for e in state.judged if e.verdict is not Verdict.LOST),
         profile=state.main_profile or next((a.profile for a in state.agents.values() if a.profile), None),
+        means=next((means_of(state, reader) for reader in state.index.with_open("research")), Means()),
     )
 
 

@@ -50,8 +50,8 @@ def ending(state: CampaignState, now: float) -> str:
     idle = state.idle_time + state.paused_for(now)
     if policy.max_minutes is not None and now - state.first_time - idle >= 60 * policy.max_minutes:
         return f"the budget of {policy.max_minutes:g} minutes is spent"
-    if policy.max_dollars is not None and money.is_spent(state):
-        return f"the budget of ${policy.max_dollars:.2f} is spent"
+    if spent := money.spent_up(state):
+        return spent
     if enough := early_stop(state):
         return enough
     return "no agent has another admissible idea" if _all_exhausted(state, now) else ""
@@ -59,10 +59,11 @@ def ending(state: CampaignState, now: float) -> str:
 
 def _all_exhausted(state: CampaignState, now: float) -> bool:
     """Nobody whom the team still expects has an idea."""
-    if len(state.index.exhausted) + len(state.index.absent) < len(state.agents):
+    idle = len(state.index.exhausted) + len(state.index.absent)
+    if idle < len(state.agents) and not money.limits_agents(state.policy):
         return False
     expected = [name for name, agent in state.agents.items() if not _gone(state, agent, now)]
-    return bool(expected) and all(_exhausted(state, name) for name in expected)
+    return bool(expected) and all(_is_done(state, name) for name in expected)
 
 
 def finished(state: CampaignState, now: float) -> str:
@@ -109,6 +110,11 @@ def _exhausted(state: CampaignState, name: str) -> bool:
         return True
     done = not agent.owes_search and agent.exhausted_on != "" and directions.has_nothing_left(state, name)
     return done and not sweep.due_items(state, agent)
+
+
+def _is_done(state: CampaignState, name: str) -> bool:
+    """Whether this agent's mind is asked nothing more on this base."""
+    return _exhausted(state, name) or bool(money.agent_is_spent(state, name))
 
 
 def _landing(state: CampaignState, name: str, now: float) -> Duty | None:
@@ -175,7 +181,7 @@ def _being_handled(state: CampaignState, landing: LandingState) -> bool:
 
 def _owed(state: CampaignState, name: str, now: float) -> Duty | None:
     agent = state.agents[name]
-    if ending(state, now) or state.failing(agent):
+    if ending(state, now) or state.failing(agent) or money.agent_is_spent(state, name):
         return None
     if state.device_of(agent) in state.recalibrate and not _calibrating(state, state.device_of(agent)):
         return Baseline(id=_id(state, "b"), commit=state.started.commit)
@@ -239,6 +245,8 @@ def _experiment(state: CampaignState, name: str) -> Duty:
         return Rest(seconds=REST_SECONDS, why="its mind failed too often in a row; see the log")
     if _exhausted(state, name):
         return Rest(seconds=REST_SECONDS, why="no admissible idea on this base; waiting for main to move")
+    if spent := money.agent_is_spent(state, name):
+        return Rest(seconds=REST_SECONDS, why=spent)
     if not money.experiment_is_affordable(state):
         return _await_money()
     mine = directions.current(state, name)

@@ -19,6 +19,7 @@ from protocol.messages import (
     Estimate,
     Measurement,
     Message,
+    ModelCall,
     Noise,
     Parameter,
     PassedOver,
@@ -167,6 +168,13 @@ class DutyFailed(Body):
     duty: str
     why: str
     dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+
+
+class ModelCalled(Body):
+    """A model answered a mind. Counted at once, so that a process that dies takes no cost with it."""
+
+    kind: Literal["model_called"] = "model_called"
+    call: ModelCall
 
 
 class NothingProposed(Body):
@@ -528,6 +536,7 @@ AnyBody = Annotated[
     | DutyFailed
     | PlanAdmitted
     | PlanRefused
+    | ModelCalled
     | NothingProposed
     | ExperimentReported
     | ExperimentJudged

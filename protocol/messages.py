@@ -592,6 +592,37 @@ class BadPair(Message):
     why: str
 
 
+class ModelCall(Message):
+    """One answered request of a mind to a model's API, and what it cost."""
+
+    duty: str
+    number: int = Field(ge=1, description="of the duty's answered requests, from 1 on without a gap")
+    model: str
+    input_tokens: int = Field(ge=0, description="neither written to a cache nor read from one")
+    cache_write_tokens: int = Field(default=0, ge=0)
+    cache_read_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(ge=0)
+    searches: int = Field(default=0, ge=0, description="searches of the web that the API did")
+    dollars: float = Field(ge=0.0, allow_inf_nan=False)
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, whatever each cost."""
+        return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens + self.output_tokens
+
+
+class Means(Message):
+    """What a mind may spend on one duty, and whose records it may go on from. None: that is not limited."""
+
+    duty: str = ""
+    dollars: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+    lost: tuple[str, ...] = Field(
+        default=(), description="this agent's duties of the same kind that were lost since it last did one"
+    )
+
+
 class Chronicle(Message):
     """The ledger's rendering for a research duty: what was done and what came of it, and no source text."""
 
@@ -602,6 +633,7 @@ class Chronicle(Message):
     threshold: float = Field(description="smallest log gain that is kept")
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
+    means: Means = Means()
 
 
 class Briefing(Message):
@@ -646,6 +678,7 @@ class Briefing(Message):
     dollars: float | None = Field(
         default=None, description="the most that this duty may cost, repair included; None when money is not limited"
     )
+    means: Means = Means()
     team: tuple[str, ...] = Field(default=(), description="names of all agents, this one included")
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0

@@ -1,43 +1,131 @@
-"""Money in flight: what open duties may still cost counts as spent, so that the budget is never passed.
+"""Money in flight: what open duties may still cost counts as spent, so that no budget is ever passed.
 
-Each duty of a mind has an allowance (``Briefing.dollars`` tells it). An experiment binds two, for its commit may have
-to be merged by a mind later; a kept commit on its way to main binds one until it is settled.
+Budgets are in dollars, tokens and calls of models, for the campaign and for each agent. Each duty of a mind has an
+allowance of each (``Briefing.means`` tells it). An experiment binds two, for its commit may have to be merged by a mind
+later; a kept commit on its way to main binds one until it is settled.
 """
 
+from math import ceil
+from typing import Literal
+
+from protocol.messages import Means
+from protocol.policy import Policy
+from protocol.record import Paid
 from protocol.state import CampaignState
 
+Unit = Literal["dollars", "tokens", "calls"]
+UNITS: tuple[Unit, ...] = ("dollars", "tokens", "calls")
 _ROUNDING = 1e-9
+_ALONE = ("search", "recheck", "research")
 
 
-def allowance(state: CampaignState) -> float | None:
-    """The most that one duty of a mind may cost (US dollars); None while money is not limited."""
-    limit = state.policy.max_dollars
-    return None if limit is None else limit * state.policy.duty_share
+def allowance(state: CampaignState, unit: Unit = "dollars") -> float | None:
+    """The most that one duty of a mind may cost; None while this is not limited."""
+    return _share(state.policy, _limit(state.policy, unit), unit)
 
 
-def bound(state: CampaignState) -> float:
+def means_of(state: CampaignState, agent_name: str) -> Means:
+    """What the agent's mind may spend on its open duty, by the campaign's budget and by its own."""
+    agent = state.agents[agent_name]
+    told = {unit: _least(allowance(state, unit), _own_allowance(state.policy, unit)) for unit in UNITS}
+    dollars, tokens, calls = (told[unit] for unit in UNITS)
+    duty = agent.open.duty if agent.open else None
+    return Means(
+        duty=getattr(duty, "id", ""),
+        dollars=dollars,
+        tokens=None if tokens is None else int(tokens),
+        calls=None if calls is None else int(calls),
+        lost=agent.lost.get(duty.kind, ()) if duty else (),
+    )
+
+
+def bound(state: CampaignState, unit: Unit = "dollars") -> float:
     """What everything that is in flight may still cost."""
-    open_now = state.index.with_open
-    alone = sum(len(open_now(kind)) for kind in ("search", "recheck", "research"))
-    claims = 2 * len(open_now("experiment")) + alone + len(state.landings)
-    return claims * (allowance(state) or 0.0)
+    each, open_now = allowance(state, unit) or 0.0, state.index.with_open
+    alone = [name for kind in _ALONE for name in open_now(kind)]
+    experiments = list(open_now("experiment"))
+    claims = 2 * len(experiments) + len(alone) + len(state.landings)
+    running = [*experiments, *alone, *open_now("resolve")]
+    paid = [current.paid for name in running if (current := state.agents[name].open)]
+    return claims * each - sum(min(each, _spent(one, unit)) for one in paid)
 
 
-def is_spent(state: CampaignState) -> bool:
-    """Whether what was spent leaves no room for another experiment, whatever is in flight."""
-    return state.dollars > 0.0 and not _fits(state, state.dollars, 2)
+def spent_up(state: CampaignState) -> str:
+    """Which budget has no room for another experiment, whatever is in flight; empty while all have."""
+    for unit in UNITS:
+        spent, limit = _of_team(state, unit), _limit(state.policy, unit)
+        if limit is not None and spent > 0 and not _fits(state, unit, spent, 2):
+            return f"the budget of {in_words(unit, limit)} is spent"
+    return ""
+
+
+def agent_is_spent(state: CampaignState, agent_name: str) -> str:
+    """Which budget of its own leaves an agent's mind no room for another duty; empty while all do."""
+    paid = state.agents[agent_name].paid
+    for unit in UNITS:
+        limit, each = _own_limit(state.policy, unit), _own_allowance(state.policy, unit)
+        if limit is not None and each is not None and _spent(paid, unit) + each > limit + _ROUNDING:
+            return f"its own budget of {in_words(unit, limit)} is spent"
+    return ""
 
 
 def experiment_is_affordable(state: CampaignState) -> bool:
-    """Whether another experiment stays within the budget beside what is in flight."""
-    return _fits(state, state.dollars + bound(state), 2)
+    """Whether another experiment stays within the budgets beside what is in flight."""
+    return all(_fits(state, unit, _of_team(state, unit) + bound(state, unit), 2) for unit in UNITS)
 
 
 def search_is_affordable(state: CampaignState) -> bool:
-    """Whether another search stays within the budget beside what is in flight."""
-    return _fits(state, state.dollars + bound(state), 1)
+    """Whether another search stays within the budgets beside what is in flight."""
+    return all(_fits(state, unit, _of_team(state, unit) + bound(state, unit), 1) for unit in UNITS)
 
 
-def _fits(state: CampaignState, claimed: float, duties: int) -> bool:
-    limit, each = state.policy.max_dollars, allowance(state)
+def limits_agents(policy: Policy) -> bool:
+    """Whether an agent has any budget of its own."""
+    return any(_own_limit(policy, unit) is not None for unit in UNITS)
+
+
+def in_words(unit: Unit, amount: float) -> str:
+    """'$1.50', '2,000,000 tokens'."""
+    return f"${amount:.2f}" if unit == "dollars" else f"{amount:,.0f} {unit}"
+
+
+def _fits(state: CampaignState, unit: Unit, claimed: float, duties: int) -> bool:
+    limit, each = _limit(state.policy, unit), allowance(state, unit)
     return limit is None or each is None or claimed + duties * each <= limit + _ROUNDING
+
+
+def _limit(policy: Policy, unit: Unit) -> float | None:
+    return {"dollars": policy.max_dollars, "tokens": policy.max_tokens, "calls": policy.max_calls}[unit]
+
+
+def _own_limit(policy: Policy, unit: Unit) -> float | None:
+    own = {
+        "dollars": policy.max_agent_dollars,
+        "tokens": policy.max_agent_tokens,
+        "calls": policy.max_agent_calls,
+    }
+    return own[unit]
+
+
+def _own_allowance(policy: Policy, unit: Unit) -> float | None:
+    return _share(policy, _own_limit(policy, unit), unit)
+
+
+def _share(policy: Policy, limit: float | None, unit: Unit) -> float | None:
+    if limit is None:
+        return None
+    share = limit * policy.duty_share
+    return share if unit == "dollars" else float(ceil(share))
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    known = [amount for amount in (one, other) if amount is not None]
+    return min(known, default=None)
+
+
+def _of_team(state: CampaignState, unit: Unit) -> float:
+    return {"dollars": state.dollars, "tokens": state.tokens, "calls": state.calls}[unit]
+
+
+def _spent(paid: Paid, unit: Unit) -> float:
+    return {"dollars": paid.dollars, "tokens": paid.tokens, "calls": paid.calls}[unit]

@@ -181,12 +181,36 @@ class Policy(BaseModel):
     max_dollars: float | None = Field(
         default=None, ge=0.0, description="money spent by minds, in-flight included (US dollars)"
     )
+    max_tokens: int | None = Field(default=None, ge=1, description="tokens of models, read and written, of the team")
+    max_calls: int | None = Field(default=None, ge=1, description="answers of models to the team")
+    max_agent_dollars: float | None = Field(default=None, ge=0.0, description="money that one agent's mind may spend")
+    max_agent_tokens: int | None = Field(default=None, ge=1, description="tokens that one agent's mind may use")
+    max_agent_calls: int | None = Field(default=None, ge=1, description="answers of models that one agent may get")
     duty_share: float = Field(
         default=0.04,
         gt=0.0,
         le=0.25,
-        description="share of the money that one duty of a mind may cost; it counts as spent while the duty is open",
+        description="share of the money, tokens and calls that one duty of a mind may cost; it counts as spent while "
+        "the duty is open",
     )
+    search_domains: tuple[str, ...] = Field(
+        default=(
+            "docs.nvidia.com",
+            "developer.nvidia.com",
+            "forums.developer.nvidia.com",
+            "arxiv.org",
+            "github.com",
+            "triton-lang.org",
+            "pytorch.org",
+            "agner.org",
+            "gcc.gnu.org",
+            "llvm.org",
+            "stackoverflow.com",
+        ),
+        min_length=1,
+        description="the only domains in which a model may search, and from which its sources may be",
+    )
+    search_uses: int = Field(default=5, ge=1, description="searches of the web within one search duty")
     target_speedup: float | None = Field(
         default=None, gt=1.0, description="speedup over the baseline that may end the search early"
     )

@@ -20,6 +20,7 @@ from protocol.messages import (
     Finding,
     Insight,
     Measurement,
+    ModelCall,
     Noise,
     Parameter,
     Plan,
@@ -36,6 +37,21 @@ from protocol.submission import SubmissionState
 
 
 @dataclass
+class Paid:
+    """What minds have spent on models."""
+
+    dollars: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+
+    def count(self, call: ModelCall) -> None:
+        """One more answer."""
+        self.dollars += call.dollars
+        self.tokens += call.tokens
+        self.calls += 1
+
+
+@dataclass
 class OpenDuty:
     """A duty that was handed out and not reported yet."""
 
@@ -43,6 +59,7 @@ class OpenDuty:
     incarnation: str
     duty: Duty
     since: float
+    paid: Paid = field(default_factory=Paid)
 
 
 @dataclass
@@ -52,7 +69,8 @@ class AgentState:
 
     ``spent`` holds the categories in which its mind found nothing on the base ``exhausted_on``, ``failed`` the main on
     which its direction failed with a category, ``kept_base`` the base that it keeps until the round ends, ``tip`` its
-    newest kept commit.
+    newest kept commit. ``paid`` is what its mind has spent, ``counted`` how many calls were counted for a duty that is
+    open or was lost, ``lost`` the duties of each kind that were lost since it last did one.
     """
 
     member: ev.Member
@@ -81,6 +99,9 @@ class AgentState:
     owes_rechecks: list[str] = field(default_factory=list[str])
     recent: list[float] = field(default_factory=list[float])
     incorrect: set[Approach] = field(default_factory=set[Approach])
+    paid: Paid = field(default_factory=Paid)
+    counted: dict[str, int] = field(default_factory=dict[str, int])
+    lost: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 @dataclass
@@ -246,6 +267,8 @@ class CampaignState:
     submissions: list[SubmissionState] = field(default_factory=list[SubmissionState])
     pushed: list[ev.Pushed] = field(default_factory=list[ev.Pushed])
     dollars: float = 0.0
+    tokens: int = 0
+    calls: int = 0
     first_time: float = 0.0
     last_time: float = 0.0
     idle_time: float = 0.0

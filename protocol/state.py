@@ -8,7 +8,7 @@ is in ``protocol.record``.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from protocol import counters, failure_modes, findings, profiling, recheck, research, stopping, stuck, sweep
+from protocol import calls, counters, failure_modes, findings, profiling, recheck, research, stopping, stuck, sweep
 from protocol import events as ev
 from protocol.messages import Category, Experiment, Role, Standing, Verdict
 from protocol.record import (
@@ -61,19 +61,30 @@ def _duty_given(state: CampaignState, event: ev.Event, body: ev.DutyGiven) -> No
         )
 
 
-def _close(state: CampaignState, agent: str, duty_id: str) -> None:
-    open_duty = state.agents[agent].open
-    if open_duty is not None and getattr(open_duty.duty, "id", "") == duty_id:
-        state.agents[agent].open = None
+def _close(state: CampaignState, agent: str, duty_id: str, lost: bool = False) -> None:
+    asked = state.agents[agent]
+    if asked.open is None or getattr(asked.open.duty, "id", "") != duty_id:
+        return
+    calls.closed(asked, asked.open.duty.kind, duty_id, lost)
+    asked.open = None
 
 
 def _duty_lost(state: CampaignState, event: ev.Event, body: ev.DutyLost) -> None:
-    _close(state, event.agent, body.duty)
+    _close(state, event.agent, body.duty, lost=True)
+
+
+def _pay(state: CampaignState, agent: str, dollars: float) -> None:
+    state.dollars += dollars
+    state.agents[agent].paid.dollars += dollars
+
+
+def _model_called(state: CampaignState, event: ev.Event, body: ev.ModelCalled) -> None:
+    calls.count(state, event.agent, body.call)
 
 
 def _duty_failed(state: CampaignState, event: ev.Event, body: ev.DutyFailed) -> None:
     state.agents[event.agent].failures += 1
-    state.dollars += body.dollars
+    _pay(state, event.agent, body.dollars)
     _close(state, event.agent, body.duty)
 
 
@@ -97,11 +108,12 @@ def _baseline_refused(state: CampaignState, event: ev.Event, body: ev.BaselineRe
 
 def _plan_admitted(state: CampaignState, event: ev.Event, body: ev.PlanAdmitted) -> None:
     experiment = state.experiments[body.experiment]
-    experiment.plan, experiment.dollars = body.plan, body.dollars
+    experiment.plan = body.plan
+    experiment.dollars += body.dollars
     state.agents[event.agent].failures = 0
     state.numbered += 1
     experiment.number = state.numbered
-    state.dollars += body.dollars
+    _pay(state, event.agent, body.dollars)
     state.planned[body.plan.technique] = state.planned.get(body.plan.technique, 0) + 1
     sweep.admitted(state, experiment)
 
@@ -110,13 +122,13 @@ def _plan_refused(state: CampaignState, event: ev.Event, body: ev.PlanRefused) -
     state.experiments[body.experiment].refused.append(body.why)
     state.experiments[body.experiment].last_refused = body
     state.agents[event.agent].tries += 1
-    state.dollars += body.dollars
+    _pay(state, event.agent, body.dollars)
 
 
 def _nothing_proposed(state: CampaignState, event: ev.Event, body: ev.NothingProposed) -> None:
     experiment = state.experiments.pop(body.experiment)
     agent = state.agents[event.agent]
-    state.dollars += body.dollars
+    _pay(state, event.agent, body.dollars)
     agent.failures = agent.failures + 1 if body.failed else 0
     if body.failed:
         _close(state, event.agent, body.experiment)
@@ -142,13 +154,13 @@ def _experiment_reported(state: CampaignState, event: ev.Event, body: ev.Experim
     experiment.commit, experiment.parameters, experiment.lines = body.commit, body.parameters, body.lines
     experiment.screened, experiment.measurement = body.screened, body.measurement.without_samples()
     experiment.dollars += body.dollars
-    state.dollars += body.dollars
+    _pay(state, event.agent, body.dollars)
     _close(state, event.agent, body.experiment)
 
 
 def _experiment_judged(state: CampaignState, event: ev.Event, body: ev.ExperimentJudged) -> None:
     experiment = state.experiments[body.experiment]
-    _close(state, event.agent, body.experiment)
+    _close(state, event.agent, body.experiment, lost=body.verdict is Verdict.LOST)
     if experiment.plan is None:
         del state.experiments[body.experiment]
         return
@@ -193,7 +205,7 @@ def _search_reported(state: CampaignState, event: ev.Event, body: ev.SearchRepor
     agent.exhausted_on, agent.streaks.since_search = "", 0
     state.searches[body.report.id] = body.report
     findings.note(state, findings.of_search(state, event.agent, body.report))
-    state.dollars += body.report.dollars
+    _pay(state, event.agent, body.report.dollars)
     _close(state, event.agent, body.report.id)
 
 
@@ -211,19 +223,19 @@ def _landing_conflicted(state: CampaignState, event: ev.Event, body: ev.LandingC
 def _merge_resolved(state: CampaignState, event: ev.Event, body: ev.MergeResolved) -> None:
     if body.experiment in state.landings:
         state.landings[body.experiment].resolution = body
-    state.dollars += body.dollars
+    _pay(state, event.agent, body.dollars)
     _close(state, event.agent, body.duty)
 
 
 def _recheck_reported(state: CampaignState, event: ev.Event, body: ev.RecheckReported) -> None:
     recheck.reported(state, event.agent, body.report)
-    state.dollars += body.report.dollars
+    _pay(state, event.agent, body.report.dollars)
     _close(state, event.agent, body.report.id)
 
 
 def _research_reported(state: CampaignState, event: ev.Event, body: ev.ResearchReported) -> None:
     research.reported(state, body.report)
-    state.dollars += body.report.dollars
+    _pay(state, event.agent, body.report.dollars)
     _close(state, event.agent, body.report.id)
 
 
@@ -427,6 +439,7 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.DutyGiven: _duty_given,
     ev.DutyLost: _duty_lost,
     ev.DutyFailed: _duty_failed,
+    ev.ModelCalled: _model_called,
     ev.BaselineMeasured: _baseline_measured,
     ev.BaselineRefused: _baseline_refused,
     ev.PlanAdmitted: _plan_admitted,

@@ -15,7 +15,7 @@ import ray
 from pydantic import TypeAdapter
 
 from protocol.events import AnyBody, ExperimentReported, Member, MergeResolved, NothingProposed
-from protocol.messages import Briefing, Chronicle, Duty, Experiment, Noise, PastExperiment, Plan, Rest, Stop
+from protocol.messages import Briefing, Chronicle, Duty, Experiment, ModelCall, Noise, PastExperiment, Plan, Rest, Stop
 from protocol.policy import Policy
 from protocol.wire import decode
 from roles.minds.registry import make_mind
@@ -74,6 +74,10 @@ class Line:
             self._member.name, experiment, plan.model_dump(mode="json"), commits, dollars
         )
         return ray.get(said)
+
+    def spent(self, call: ModelCall) -> None:
+        """Say what an answer of a model cost; durable when this returns."""
+        ray.get(self._coordinator.spent.remote(self._member.name, call.model_dump(mode="json")))
 
     def refuse(self, experiment: str, plan: Plan, why: str, dollars: float) -> None:
         """Say that a plan's edit may not be committed."""

@@ -6,7 +6,7 @@ same code. Every method that an agent calls may be called twice with the same ar
 
 from collections.abc import Callable
 
-from protocol import directions, duties, rounds, steering, stuck
+from protocol import calls, directions, duties, rounds, steering, stuck
 from protocol import events as ev
 from protocol.admission import refusal
 from protocol.journal import Journal
@@ -18,6 +18,7 @@ from protocol.messages import (
     Duty,
     Experiment,
     Measurement,
+    ModelCall,
     Noise,
     Outcome,
     Plan,
@@ -150,6 +151,11 @@ class Coordination:
             return why
         self.record(agent, ev.PlanAdmitted(experiment=experiment, plan=plan, commits=commits, dollars=dollars))
         return ""
+
+    def spent(self, agent: str, call: ModelCall) -> None:
+        """Count one answer of a model; the same one twice counts once."""
+        if not calls.is_counted(self.state, agent, call):
+            self.record(agent, ev.ModelCalled(call=call))
 
     def refuse(self, agent: str, experiment: str, plan: Plan, why: str, dollars: float) -> None:
         """Record that a plan's edit may not even be committed, so that its mind is told and its cost is counted."""

@@ -18,7 +18,7 @@ from protocol.events import LandingRefused, Mended, NotesFailed, body_from
 from protocol.journal import Journal
 from protocol.landings import pending
 from protocol.ledger import Ledger, LedgerError
-from protocol.messages import DeviceInfo, Plan
+from protocol.messages import DeviceInfo, ModelCall, Plan
 from protocol.steering import outlives
 from team import scribe
 from team.commits import Commits
@@ -126,6 +126,11 @@ class Coordinator:
     async def refuse(self, agent: str, experiment: str, plan: dict[str, Any], why: str, dollars: float) -> None:
         """A plan's edit may not be committed."""
         self._coordination.refuse(agent, experiment, Plan.model_validate(plan), why, dollars)
+
+    async def spent(self, agent: str, call: dict[str, Any]) -> None:
+        """A model answered an agent's mind; durable when this returns."""
+        self._coordination.spent(agent, ModelCall.model_validate(call))
+        await self._durable()
 
     async def report(self, agent: str, body: dict[str, Any], bundle: bytes = b"") -> str:
         """Take in a duty's result, durable when this returns; for an experiment, its verdict."""

@@ -124,6 +124,8 @@ def _campaign_started(state: CampaignState, event: ev.Event, body: ev.CampaignSt
         (body.policy.max_experiments, "experiments"),
         (body.policy.max_minutes, "minutes"),
         (body.policy.max_dollars, "dollars"),
+        (body.policy.max_tokens, "tokens"),
+        (body.policy.max_calls, "calls of models"),
     )
     budget = ", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None) or "no limit"
     team = ", ".join(f"{m.name} ({m.role.value}, {m.mind})" for m in body.members)

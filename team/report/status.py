@@ -37,7 +37,8 @@ def status_of(state: CampaignState, pid: int | None, now: float) -> Status:
     - ``campaign``, ``task``, ``operator``, ``repository``: text; ``baseline``, ``main``: commits
     - ``state``: starting, running, paused, stopping, wrapping up, finished or dead; ``why``: one sentence for it
     - ``coordinator_pid``: int or None; ``started``: seconds since 1970; ``elapsed_s``: seconds, without idle time
-    - ``budget``: ``experiments``, ``minutes``, ``dollars``, each ``{used, limit, left}`` (limit and left may be None)
+    - ``budget``: ``experiments``, ``minutes``, ``dollars``, ``tokens``, ``calls``, each ``{used, limit, left}`` (limit
+      and left may be None)
     - ``speedup``: ``{speedup, low, high, gain, how, device, text}`` of main over the baseline, as plain ratios
       (``gain`` is its natural log); ``how``: measured, landed, "measured and landed" or baseline
     - ``target``: the speedup that ends the search early, or None
@@ -118,6 +119,8 @@ def _budget(state: CampaignState, elapsed_s: float) -> Status:
         "experiments": _limit(spent_experiments(state), policy.max_experiments if policy else None),
         "minutes": _limit(elapsed_s / 60.0, policy.max_minutes if policy else None),
         "dollars": _limit(state.dollars, policy.max_dollars if policy else None),
+        "tokens": _limit(state.tokens, policy.max_tokens if policy else None),
+        "calls": _limit(state.calls, policy.max_calls if policy else None),
     }
 
 

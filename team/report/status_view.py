@@ -67,11 +67,19 @@ def _source(status: Status) -> str:
     return f"{how} on {w.short_device(device)}" if device else how
 
 
+_OF_MODELS = ("tokens", "calls")
+_BUDGET = (
+    ("experiments", "{:g}"), ("minutes", "{:.1f}"), ("dollars", "${:.2f}"), ("tokens", "{:,.0f}"), ("calls", "{:g}"),
+)  # fmt: skip
+
+
 def budget_view(status: Status) -> RenderableType:
     """One bar for each limit of the budget; money without a limit as a figure."""
     grid = Table.grid(padding=(0, 2))
-    for name, shape in (("experiments", "{:g}"), ("minutes", "{:.1f}"), ("dollars", "${:.2f}")):
+    for name, shape in _BUDGET:
         spent = status["budget"][name]
+        if name in _OF_MODELS and not spent["used"] and spent["limit"] is None:
+            continue
         used = shape.format(spent["used"])
         if spent["limit"] is None:
             grid.add_row(name, "", used)
