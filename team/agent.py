@@ -15,7 +15,20 @@ import ray
 from pydantic import TypeAdapter
 
 from protocol.events import AnyBody, ExperimentReported, Member, MergeResolved, NothingProposed
-from protocol.messages import Briefing, Chronicle, Duty, Experiment, ModelCall, Noise, PastExperiment, Plan, Rest, Stop
+from protocol.messages import (
+    Briefing,
+    Chronicle,
+    Duty,
+    Experiment,
+    Measurement,
+    ModelCall,
+    Noise,
+    Outcome,
+    PastExperiment,
+    Plan,
+    Rest,
+    Stop,
+)
 from protocol.policy import Policy
 from protocol.wire import decode
 from roles.minds.registry import make_mind
@@ -24,6 +37,7 @@ from team.devices import open_device
 from team.duties import PERFORM
 from team.judge.client import Judge
 from team.judge.failures import JudgeDied
+from team.judge.request import Check
 from team.recovery import room
 from team.runs import Run, log_to
 from team.supply import Carried, Shared, Supply, receive_run
@@ -163,8 +177,10 @@ class Agent:
 
     def _desk(self) -> Desk:
         editable, scratch = tuple(self._options["editable"]), self._run.scratch(self._member.name)
-        workshop = AgentWorkshop(self._hub, scratch / "workshop")
-        return Desk(
+        name = self._member.name
+        kept, count = self._run.transcripts(name), self._line.spent
+        workshop = AgentWorkshop(self._hub, scratch / "workshop", kept, lambda tree: self._look(desk, tree), count)
+        desk = Desk(
             name=self._member.name,
             device=self._device,
             mind=make_mind(self._member.mind, self._member.options, workshop),
@@ -179,6 +195,18 @@ class Agent:
             policy=Policy.model_validate(self._options["policy"]),
             lead=self._line,
         )
+        return desk
+
+    def _look(self, desk: Desk, tree: Path) -> Measurement:
+        """The judge's quick look at a tree, by a fresh judge when the first one dies of it."""
+        request = Check(task=str(self._run.trusted), tree=str(tree))
+        try:
+            return desk.judge.check(request)
+        except JudgeDied as died:
+            log.warning("%s; starting another judge", died)
+            desk.judge.close()
+            desk.judge = self._judge()
+            return Measurement(outcome=Outcome.CRASHED, detail=f"the judge died of it: {died}")
 
     def _judge(self) -> Judge:
         law = Policy.model_validate(self._options["policy"])

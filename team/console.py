@@ -24,6 +24,7 @@ from team.report.html import write_report
 from team.report.live import Tail, follow
 from team.report.setup import scope_rows
 from team.runs import Run
+from team.scope import refuse_unknown_mind
 from team.submission import submit_run
 
 out = Console(highlight=False, soft_wrap=True)
@@ -75,6 +76,8 @@ def confirmed(minds: Sequence[str], terminal: bool) -> bool:
 
 def go(run: Run, address: str | None, resume: bool) -> int:
     """Run a prepared campaign under this terminal."""
+    for member in state_of(run).started.members if resume else ():
+        refuse_unknown_mind(member.mind, member.options)  # a key that was there once may be missing now
     stopped = threading.Event()
     tail = _tail(run, resume)  # before anything starts, so that what is mended at the start is told
 

@@ -54,6 +54,10 @@ class Run:
         (self.folder / "logs").mkdir(exist_ok=True)
         return self.folder / "logs" / f"{name}.log"
 
+    def transcripts(self, name: str) -> Path:
+        """What one agent's mind said to models and was answered, one file for each duty."""
+        return self.folder / "transcripts" / name
+
     def scratch(self, name: str) -> Path:
         """Working space of one agent: builds and snapshots; deleted when the campaign is."""
         path = self.folder / "scratch" / name

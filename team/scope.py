@@ -1,8 +1,9 @@
 """From what the user typed to the scope of a campaign; whatever can be wrong is found here, before anything runs."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from protocol.events import Member
 from protocol.hardware import Hardware
@@ -10,7 +11,7 @@ from protocol.memory import place_of
 from protocol.messages import Outcome
 from protocol.problem import Problem
 from roles.minds.registry import UnknownMind, check_mind
-from team.campaign import MemberSpec, members, merged_policy, read_campaign, read_team
+from team.campaign import members, merged_policy, read_campaign, read_team
 from team.devices import discover, has_gpu, how_many
 from team.devices.device import Device
 from team.devices.hardware import hardware_of
@@ -47,7 +48,7 @@ def scope_of(
     policy = merged_policy(spec.policy, file, overrides)
     devices = discover(spec.device, len(wanted), policy.allow_mixed)
     for member in wanted:
-        _refuse_unknown_mind(member)
+        refuse_unknown_mind(member.mind, member.options)
     inspect(task, ("task.toml", spec.source, spec.reference, *spec.editable_files))
     problem = _fit(task, devices[0])
     team = members(wanted, list(devices))
@@ -98,11 +99,12 @@ def _jobs(text: str) -> int | None:
     return int(text)
 
 
-def _refuse_unknown_mind(member: MemberSpec) -> None:
+def refuse_unknown_mind(name: str, options: Mapping[str, Any]) -> None:
+    """Raise the user's sentence when this mind cannot think on this machine."""
     try:
-        check_mind(member.mind, member.options)
+        check_mind(name, options)
     except UnknownMind as unknown:
-        raise UserError(str(unknown), "Name one of them after the role, e.g. --agents explorer:catalog") from None
+        raise UserError(str(unknown), unknown.remedy) from None
 
 
 def _fit(task: Path, device: Device) -> Problem:

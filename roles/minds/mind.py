@@ -1,12 +1,15 @@
 """What every mind can do, in one screenful."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from protocol.messages import (
     Briefing,
     Chronicle,
+    Measurement,
     Merge,
+    ModelCall,
     PassedOver,
     Proposal,
     Recheck,
@@ -33,7 +36,7 @@ class MindFailed(NothingToPropose):
 
 
 class Workshop(Protocol):
-    """What an agent lends to a mind that works with files: folders of its own."""
+    """What an agent lends to its mind: folders of its own, the judge's quick look, a place for records, an account."""
 
     def lay_out(self, base: str) -> Path:
         """A fresh folder with the task as it stands at commit ``base``; the mind's to change and to delete."""
@@ -41,6 +44,18 @@ class Workshop(Protocol):
 
     def clear_place(self) -> Path:
         """A fresh, empty folder; the mind's to fill and to delete."""
+        ...
+
+    def check(self, base: str, files: Mapping[str, str]) -> Measurement:
+        """Build and check ``base`` with these editable files changed (path -> new text). Nothing is timed."""
+        ...
+
+    def transcript(self, duty: str) -> Path:
+        """Where what was said for a duty is kept for good."""
+        ...
+
+    def spent(self, call: ModelCall) -> None:
+        """Have an answer of a model counted in the ledger; durable when this returns. Twice counts once."""
         ...
 
 

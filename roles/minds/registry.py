@@ -4,18 +4,28 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from roles.minds.anthropic.key import NoKey, check_key
+from roles.minds.anthropic.options import AnthropicOptions
+from roles.minds.anthropic.prices import UnknownPrice, price_of
 from roles.minds.command import CommandMind, CommandOptions
 from roles.minds.mind import Mind, Workshop
 
+Options = TypeVar("Options", bound=BaseModel)
 Maker = Callable[[Mapping[str, Any], Workshop], Mind]
 
 
 class UnknownMind(Exception):
-    """No mind of that name, or an option that it does not have."""
+    """No mind of that name, an option that it does not have, or something that it needs and that is not there."""
+
+    def __init__(
+        self, what: str, remedy: str = "Name one of them after the role, e.g. --agents explorer:catalog"
+    ) -> None:
+        super().__init__(what)
+        self.remedy = remedy
 
 
 def _catalog(options: Mapping[str, Any], workshop: Workshop) -> Mind:
@@ -45,7 +55,13 @@ def _scripted(path: str) -> Mind:
         raise UnknownMind(f"{path} is no script of a mind: {error}") from error
 
 
-_MINDS: dict[str, Maker] = {"catalog": _catalog, "noop": _noop, "command": _command}
+def _anthropic(options: Mapping[str, Any], workshop: Workshop) -> Mind:
+    from roles.minds.anthropic.mind import AnthropicMind
+
+    return AnthropicMind(_anthropic_options(options), workshop)
+
+
+_MINDS: dict[str, Maker] = {"catalog": _catalog, "noop": _noop, "command": _command, "anthropic": _anthropic}
 _FREE = ("catalog", "noop")
 
 
@@ -77,19 +93,40 @@ def check_mind(name: str, options: Mapping[str, Any]) -> None:
         _scripted(path)
     elif name == "command":
         _find(_command_options(options))
+    elif name == "anthropic":
+        _check_anthropic(_anthropic_options(options))
     elif name in _MINDS:
         _no_options(name, options)
     else:
         raise UnknownMind(f"There is no mind '{name}'. Known minds: {', '.join(_MINDS)}.")
 
 
-def _command_options(options: Mapping[str, Any]) -> CommandOptions:
+def _anthropic_options(options: Mapping[str, Any]) -> AnthropicOptions:
+    return _read(AnthropicOptions, "anthropic", options)
+
+
+def _check_anthropic(options: AnthropicOptions) -> None:
     try:
-        return CommandOptions.model_validate(dict(options))
+        for model in options.models:
+            price_of(model, options.prices)
+        check_key()
+    except UnknownPrice as unknown:
+        raise UnknownMind(str(unknown), "Then start again.") from None
+    except NoKey as missing:
+        raise UnknownMind(str(missing), missing.remedy) from None
+
+
+def _command_options(options: Mapping[str, Any]) -> CommandOptions:
+    return _read(CommandOptions, "command", options)
+
+
+def _read(kind: type[Options], name: str, options: Mapping[str, Any]) -> Options:
+    try:
+        return kind.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise UnknownMind(f"The mind 'command' has a wrong option: {where}: {first['msg']}.") from None
+        raise UnknownMind(f"The mind '{name}' has a wrong option: {where}: {first['msg']}.") from None
 
 
 def _find(options: CommandOptions) -> None:

@@ -7,7 +7,7 @@ from protocol.messages import Briefing, Chronicle, Merge, PastExperiment, Plan, 
 
 HISTORY = 30  # experiments told one by one, the newest; the ledger and ``findings`` hold the rest
 
-_ROLES = {
+ROLES = {
     Role.EXPLORER: "You are the explorer: look for new structure (algorithm, data movement, instructions).",
     Role.EXPLOITER: "You are the exploiter: tune and compose what works on the current best.",
 }
@@ -30,20 +30,18 @@ def experiment_text(briefing: Briefing, problem: str = "") -> str:
         part
         for part in (
             f"# Make `{briefing.task}` faster ({briefing.language})",
-            _ROLES[briefing.role],
-            _bullets("Rules", rules),
-            _bullets("Where things stand", _standing(briefing)),
-            _bullets("Not now", _closed(briefing)),
+            ROLES[briefing.role],
+            bullets("Rules", rules),
+            bullets("Where things stand", _standing(briefing)),
+            bullets("Not now", _closed(briefing)),
             _owed(briefing),
-            _bullets(
-                "Due now: take the first of them, or say in `passed_over` why each cannot be done", _due(briefing)
-            ),
-            _bullets(
+            bullets("Due now: take the first of them, or say in `passed_over` why each cannot be done", _due(briefing)),
+            bullets(
                 "What the record shows",
                 [*briefing.warnings, *(one.what + ": " + one.next for one in briefing.insights)],
             ),
-            _bullets("Refused just now; propose something else", briefing.refused),
-            _bullets("Tried by the team, newest last", [_line(past) for past in briefing.history[-HISTORY:]]),
+            bullets("Refused just now; propose something else", briefing.refused),
+            bullets("Tried by the team, newest last", [past_line(past) for past in briefing.history[-HISTORY:]]),
             f"## Your last answer\n\n{problem}" if problem else "",
         )
         if part
@@ -58,9 +56,9 @@ def search_text(briefing: Briefing) -> str:
             f"# Search: what could make `{briefing.task}` faster ({briefing.language})",
             f"{briefing.law.stuck_after} experiments in a row brought nothing. Look for a technique that the team has "
             "not tried and that applies to the source as it is; say where it comes from.",
-            _bullets("Where things stand", _standing(briefing)),
-            _bullets("Not now", _closed(briefing)),
-            _bullets("Tried by the team, newest last", [_line(past) for past in briefing.history[-HISTORY:]]),
+            bullets("Where things stand", _standing(briefing)),
+            bullets("Not now", _closed(briefing)),
+            bullets("Tried by the team, newest last", [past_line(past) for past in briefing.history[-HISTORY:]]),
         )
         if part
     )
@@ -93,7 +91,7 @@ def recheck_text(briefing: Briefing, duty: Recheck) -> str:
         f"# Check `{duty.technique}` again on `{briefing.task}`\n\nIt has evidence from the field and regressed here. "
         "Compare what the technique asks for with the source and with what was seen, and look for an orthogonal "
         "fault.\n\n"
-        f"The try: {_line(tried) if tried else duty.experiment}"
+        f"The try: {past_line(tried) if tried else duty.experiment}"
     )
 
 
@@ -105,8 +103,8 @@ def reflect_text(chronicle: Chronicle) -> str:
         for part in (
             f"# Read the record of the campaign on `{chronicle.task}` ({chronicle.language})",
             "Say what it shows, why it is so, and what to do next. You are given nothing but the record.",
-            _bullets("Devices", floors),
-            _bullets("Experiments, newest last", [_line(past) for past in chronicle.history]),
+            bullets("Devices", floors),
+            bullets("Experiments, newest last", [past_line(past) for past in chronicle.history]),
         )
         if part
     )
@@ -158,12 +156,14 @@ def _owed(briefing: Briefing) -> str:
     )
 
 
-def _line(past: PastExperiment) -> str:
+def past_line(past: PastExperiment) -> str:
+    """One experiment in one line."""
     gain = "" if past.gain is None else f" {past.gain:+.1%} [{past.low:+.1%}, {past.high:+.1%}]"
     why = "" if past.verdict is Verdict.KEEP else f": {past.reason}"
     return f"{past.plan.technique} ({past.plan.category}), {past.plan.change}: {past.verdict.value}{gain}{why}"
 
 
-def _bullets(title: str, lines: Iterable[str]) -> str:
+def bullets(title: str, lines: Iterable[str]) -> str:
+    """A titled list; empty when it has no lines."""
     listed = "\n".join(f"- {line}" for line in lines)
     return f"## {title}\n\n{listed}" if listed else ""

@@ -14,6 +14,7 @@ from protocol import wire
 from protocol.messages import Measurement, Message, Noise
 from protocol.policy import Policy
 from protocol.problem import Problem
+from roles.minds.anthropic.key import without_keys
 from team.devices.device import Device
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
@@ -61,7 +62,7 @@ class Judge:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, **_ALLOCATOR},
+                env={**without_keys(os.environ), **_ALLOCATOR},
                 start_new_session=True,
             )
         said = self._receive()
