@@ -1,8 +1,11 @@
-"""Workshops without an agent: one that lends nothing, and one that lends copies of a folder."""
+"""Workshops without an agent: one lends nothing, one copies of a folder, one keeps records and accounts as well."""
 
 import itertools
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+
+from protocol.messages import Measurement, ModelCall, Outcome, WorkloadCheck
 
 
 class NoWorkshop:
@@ -31,3 +34,32 @@ class FolderWorkshop(NoWorkshop):
         folder = self.scratch / f"try-{next(self._numbers)}"
         folder.mkdir(parents=True)
         return folder
+
+
+class RecordingWorkshop(FolderWorkshop):
+    """Finds every change right, keeps transcripts, and counts each call once, as the ledger does."""
+
+    def __init__(self, origin: Path, scratch: Path) -> None:
+        super().__init__(origin, scratch)
+        scratch.mkdir()
+        self.forget()
+
+    def forget(self) -> None:
+        """As if nothing had been told so far; the transcripts stay."""
+        self.calls: list[ModelCall] = []
+        self.checked: list[dict[str, str]] = []
+
+    def check(self, base: str, files: Mapping[str, str]) -> Measurement:
+        self.checked.append(dict(files))
+        return Measurement(outcome=Outcome.MEASURED, checks=(WorkloadCheck(workload="w", checks=1, worst=0.0),))
+
+    def transcript(self, duty: str) -> Path:
+        return self.scratch.parent / "transcripts" / f"{duty}.jsonl"
+
+    def spent(self, call: ModelCall) -> None:
+        if (call.duty, call.number) not in {(each.duty, each.number) for each in self.calls}:
+            self.calls.append(call)
+
+    def scraps(self) -> list[Path]:
+        """Folders that were not given back."""
+        return list(self.scratch.iterdir())
