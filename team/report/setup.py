@@ -51,6 +51,8 @@ def _budget(policy: Policy) -> str:
         f"{policy.max_experiments} experiments" if policy.max_experiments else "",
         f"{policy.max_minutes:g} minutes" if policy.max_minutes else "",
         f"${policy.max_dollars:.2f}" if policy.max_dollars else "",
+        f"{policy.max_tokens:,} tokens" if policy.max_tokens else "",
+        f"{policy.max_calls} calls of models" if policy.max_calls else "",
     ]
     return ", ".join(limit for limit in limits if limit) or "none: until you stop it"
 
