@@ -144,6 +144,9 @@ class Bench:
     def rest(self) -> None:
         """Between two requests: make ready for the next; nothing to do where runners start in a moment."""
 
+    def hush(self) -> None:
+        """Begin nothing more that could disturb a measurement; nothing to do where nothing is made ready."""
+
     def arrange(self, task: Task, workload: Workload, launches: int, dice: random.Random) -> Layout:
         """Where the buffers of ``launches`` launches lie."""
         return arrange(task, workload, launches, dice)

@@ -155,6 +155,7 @@ class Judge:
 
     def _admitted(self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool) -> TimingLoop:
         """Check both sides (the base once per artifact) and set up their contest."""
+        self._ground.bench.hush()
         with evidence.charged("check"):
             record = self._base_record(task, base)
             found = record

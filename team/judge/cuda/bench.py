@@ -29,6 +29,7 @@ CAPTURED = Staged("graph", "", 0)
 STAGE_S = {"base": 60.0, "candidate": 6.0}  # seconds to warm up, capture and instantiate a set
 MAX_RETIRED = 24  # runners that have served and wait to be taken down
 LEAST = 2  # runners that wait where memory is short
+ROOMY = 1.25  # times the memory that is asked for: a faster kernel soon asks for a little more
 FREE_SHARE = 0.5  # of the device memory, below which they are taken down at once
 
 
@@ -131,7 +132,7 @@ class CudaBench(Bench):
         self.card = card
         self._native = native
         self._keep_uid = False
-        self.pool = Pool(self._spawn)
+        self.pool = Pool(self._spawn, self._furnish)
 
     def prepare(self, runners: int) -> None:
         """Make this many ready, and take down those that have served, while something else is done."""
@@ -141,6 +142,10 @@ class CudaBench(Bench):
     def rest(self) -> None:
         """Between two requests: go on with that, while nobody waits for it."""
         self.pool.work()
+
+    def hush(self) -> None:
+        """See ``Bench``; the step in hand ends while the candidate is checked."""
+        self.pool.hush()
 
     def settle(self, ready: int = 0) -> None:
         """Wait until nothing of the pool stirs: it would disturb a measurement. ``ready`` spares wait then."""
@@ -181,13 +186,20 @@ class CudaBench(Bench):
     def provide(self, size: int) -> int:
         """One arena of at least ``size`` bytes, lent to both sides in turn; the bytes that it has."""
         if not self._arenas or self._arenas[0].size < size:
-            self._give_back()
-            self._arenas = [self._arena(size)]
+            with self.pool.alone():  # nobody may have the former one open when it is given back
+                self.pool.take_down_retired()
+                former, self._arenas = self._arenas, [self._arena(int(ROOMY * size))]
+                self.pool.furnish_again()
+                for arena in former:
+                    arena.close()
         return self._arenas[0].size
 
-    def _give_back(self) -> None:
-        self.pool.reap()
-        super().close()
+    def _furnish(self, runner: CudaRunner) -> None:
+        """Wait for a runner's context and let it open the arena that there is."""
+        runner.await_ready()
+        if self._arenas:
+            with TIMELINE.stage("open", f"runner {runner.pid}"):
+                runner.open(self._arenas[0])
 
     def close(self) -> None:
         """Give the arenas back and end the spares."""
@@ -199,8 +211,7 @@ class CudaBench(Bench):
         self._program_built()
         runner = self._with_context()
         try:
-            with TIMELINE.stage("open", f"runner {runner.pid}"):
-                runner.open(arena)
+            runner.open(arena)
         except (RunnerFaulted, RunnerEnded) as error:
             runner.close()
             if self.pool.retired:  # one of them may hold all of the card's memory
@@ -258,4 +269,5 @@ class CudaBench(Bench):
     def _drop_spares(self) -> None:
         """Replace the spares by processes that keep the judge's uid."""
         self._keep_uid = True
-        self.pool.drop_spares()
+        with self.pool.alone():
+            self.pool.drop_spares()

@@ -1,8 +1,9 @@
 """The warm pool: runners that wait for a kernel, and those that served and wait to be taken down. Trusted.
 
-The driver makes or takes down one context at a time, and both disturb a measurement. So a thread of its own does one
-such step after the other while a compiler runs or somebody thinks; before anything is timed it is asked to stand still
-and ends the step in hand, no more. A runner that has seen foreign code is never handed out again.
+The driver makes or takes down one context at a time, the more slowly the more there are, and both disturb a
+measurement. So a thread of its own does one such step after the other while a compiler runs or somebody thinks; before
+anything is timed it is asked to stand still and ends the step in hand, no more. Whoever asks comes before its next
+step. A runner that has seen foreign code is never handed out again.
 """
 
 import contextlib
@@ -16,19 +17,25 @@ from team.judge.failures import RunnerEnded, RunnerFaulted, RunnerSilent
 from team.judge.timeline import TIMELINE
 
 SOON = 5  # spares that come before the taking down: a check and two restarts of two
+BESIDE = 2  # started together: the second process loads its libraries while the first one's context is made
 
 
 class Pool:
-    """Spares and retired runners of one device; ``start`` starts the process of a new one and does not wait for it."""
+    """Spares and retired runners of one device.
 
-    def __init__(self, start: Callable[[], CudaRunner]) -> None:
+    ``start`` starts the process of a new one and does not wait for it; ``furnish`` waits until it can be handed out.
+    """
+
+    def __init__(self, start: Callable[[], CudaRunner], furnish: Callable[[CudaRunner], None]) -> None:
         self._start = start
+        self._furnish = furnish
         self._changed = Condition()
         self._spares: list[CudaRunner] = []
         self._retired: list[CudaRunner] = []
         self._wanted = 0
         self._working = False
         self._stepping = False
+        self._asking = 0
         self._closed = False
         self._thread: Thread | None = None
 
@@ -57,16 +64,24 @@ class Pool:
             self._thread = Thread(target=self._steps, name="warm pool", daemon=True)
             self._thread.start()
 
+    def hush(self) -> None:
+        """Begin no further step until ``work`` is called."""
+        with self._changed:
+            self._working = False
+
     def stand_still(self, ready: int = 0) -> None:
-        """Make no context and take none down until ``work`` is called; at least ``ready`` spares wait then."""
-        self._working = False
-        with self._turn():
+        """``hush``, and see the step in hand end; at least ``ready`` spares wait then."""
+        self.hush()
+        with self.alone():
             if len(self._spares) < ready:
                 self._make(ready - len(self._spares))
 
     def take(self) -> CudaRunner:
         """A runner that nobody has used, ready to be asked."""
-        with self._turn():
+        with self._changed:
+            if self._spares:
+                return self._spares.pop(0)
+        with self.alone():
             if not self._spares:
                 self._make(1)
             return self._spares.pop(0)
@@ -74,21 +89,36 @@ class Pool:
     def retire(self, runner: CudaRunner) -> None:
         """Stop a runner for good; it is taken down later."""
         runner.freeze()
-        self._retired.append(runner)
+        with self._changed:
+            self._retired.append(runner)
 
     def reap(self) -> None:
         """End the retired and wait until they are gone."""
-        with self._turn():
-            self._take_down(len(self._retired))
+        with self.alone():
+            self.take_down_retired()
+
+    def take_down_retired(self) -> None:
+        """The same for whoever is ``alone`` already."""
+        self._take_down(len(self._retired))
+
+    def furnish_again(self) -> None:
+        """Furnish every spare anew, or end it where that fails; for whoever is ``alone``."""
+        for spare in list(self._spares):
+            try:
+                self._furnish(spare)
+            except (RunnerEnded, RunnerSilent, RunnerFaulted):
+                with self._changed:
+                    self._spares.remove(spare)
+                spare.close()
 
     def drop_spares(self) -> None:
-        """End every spare."""
-        with self._turn():
-            for spare in self._spares:
-                spare.kill()
-            for spare in self._spares:
-                spare.close()
-            self._spares = []
+        """End every spare; for whoever is ``alone``."""
+        with self._changed:
+            dropped, self._spares = self._spares, []
+        for spare in dropped:
+            spare.kill()
+        for spare in dropped:
+            spare.close()
 
     def close(self) -> None:
         """End all processes and the thread."""
@@ -98,14 +128,17 @@ class Pool:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self.reap()
-        self.drop_spares()
+        with self.alone():
+            self.take_down_retired()
+            self.drop_spares()
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One at a time: the thread's step, or whoever asks."""
+    def alone(self) -> Iterator[None]:
+        """Without the thread, which takes its next step afterwards."""
         with self._changed:
+            self._asking += 1
             self._changed.wait_for(lambda: not self._stepping)
+            self._asking -= 1
             self._stepping = True
         try:
             yield
@@ -117,15 +150,16 @@ class Pool:
     def _steps(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or (self._working and not self._stepping and self._due()))
+                self._changed.wait_for(lambda: self._closed or self._may_step())
                 if self._closed:
                     return
                 self._stepping = True
+                missing = self._wanted - len(self._spares)
             try:
-                if self._retired and len(self._spares) >= min(SOON, self._wanted):
+                if self._retired and self._wanted - missing >= min(SOON, self._wanted):
                     self._take_down(1)
                 else:
-                    self._make(1)
+                    self._make(min(missing, BESIDE))
             except (OSError, UserError):  # met again by whoever takes one; those that are there must not die with it
                 self._working = False
             finally:
@@ -133,18 +167,27 @@ class Pool:
                     self._stepping = False
                     self._changed.notify_all()
 
+    def _may_step(self) -> bool:
+        return self._working and not self._stepping and not self._asking and self._due()
+
     def _due(self) -> bool:
         return bool(self._retired) or len(self._spares) < self._wanted
 
     def _make(self, count: int) -> None:
-        made = [self._start() for _ in range(count)]
-        for runner in made:
-            with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
-                runner.await_ready()
-        self._spares.extend(made)
+        made: list[CudaRunner] = []
+        try:
+            for _ in range(count):
+                made.append(self._start())
+        finally:
+            for runner in made:
+                with contextlib.suppress(RunnerEnded, RunnerSilent, RunnerFaulted):  # met again by whoever takes it
+                    self._furnish(runner)
+            with self._changed:
+                self._spares.extend(made)
 
     def _take_down(self, count: int) -> None:
-        leaving = self._retired[:count]
+        with self._changed:
+            leaving = self._retired[:count]
         if not leaving:
             return
         with TIMELINE.stage("take down", f"{count} runners"):
@@ -152,4 +195,5 @@ class Pool:
                 runner.kill()
             for runner in leaving:
                 runner.close()
-        self._retired = self._retired[count:]
+        with self._changed:
+            self._retired = self._retired[count:]

@@ -41,6 +41,7 @@ class CudaRunner(RunnerProcess):
     def __init__(self, program: Artifact, device: CudaDevice, keep_uid: bool, folder: Path) -> None:
         self._adopt(_start(program, device, keep_uid, folder))
         self._greeting: dict[str, Any] | None = None
+        self._opened: Arena | None = None
 
     def await_ready(self) -> None:
         """Wait until the context exists; raises ``RunnerFaulted`` when there is none to be had."""
@@ -51,9 +52,11 @@ class CudaRunner(RunnerProcess):
         self._told(self._greeting)
 
     def open(self, arena: Arena) -> None:
-        """Open the judge's buffers; raises ``RunnerFaulted``."""
+        """Open the judge's buffers, instead of those opened before; raises ``RunnerFaulted``."""
         self.await_ready()
-        self._told(self.ask({"op": "open", "handle": arena.handle, "size": arena.size}, START_S))
+        if self._opened is not arena:
+            self._told(self.ask({"op": "open", "handle": arena.handle, "size": arena.size}, START_S))
+            self._opened = arena
 
     def hold(self, shim: Artifact, kernel: Artifact) -> str:
         """Load the loop and the kernel, both verified against their manifests; the sandbox's active layers."""

@@ -3,7 +3,7 @@
 //
 // usage: runner PARENT_PID KEEP_UID [DEVICE_NODE...]
 //   -> {ready, began, made} | {error}                 once: a context exists, nothing foreign is loaded yet; when (ns)
-//   {op: open, handle, size}                          -> {ok} | {error}
+//   {op: open, handle, size}                          -> {ok} | {error}      instead of what was open before
 //   {op: load, shim, kernel}                          -> {ok, layers} | {error}    both as bytes; seals the sandbox first
 //   {op: stage, set, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes, overlaps}
 //   {op: go, set, replays}                            -> {ns} | {error}            events: a claim, not evidence
@@ -119,6 +119,8 @@ void open_arena(Runner& runner, wire::Message& message) {
     cudaIpcMemHandle_t handle{};
     if (bytes.size() != sizeof handle) wire::broken();
     memcpy(&handle, bytes.data(), sizeof handle);
+    if (runner.arena != nullptr && failed(runner, cudaIpcCloseMemHandle(runner.arena))) return;
+    runner.arena = nullptr;
     void* at = nullptr;
     if (failed(runner, cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess))) return;
     runner.arena = static_cast<char*>(at);

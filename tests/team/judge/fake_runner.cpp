@@ -30,6 +30,8 @@ static uint64_t now() {
 }
 
 static void open_arena(wire::Message& message) {
+    if (arena != nullptr) munmap(arena, arena_size);
+    arena = nullptr;
     int fd = open(message["handle"].bytes.c_str(), O_RDWR);
     arena_size = message["size"].number;
     void* at = fd < 0 ? MAP_FAILED : mmap(nullptr, arena_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -181,6 +181,18 @@ def test_between_requests_the_next_runners_are_started(ring: Ring, monkeypatch: 
     assert ring.bench.pool.spares == LEAST
 
 
+def test_those_that_wait_open_a_larger_arena_when_one_is_needed(ring: Ring) -> None:
+    contest = ring.contest(TWICE, TWICE)
+    ring.bench.prepare(2)
+    await_done(ring.bench.pool)
+    waiting = {runner.pid for runner in ring.bench.pool._spares}
+    size = ring.bench.provide(1) + 1
+    assert ring.bench.provide(size) >= size
+    assert waiting == {runner.pid for runner in ring.bench.pool._spares}
+    assert all(runner._opened is ring.bench._arenas[0] for runner in ring.bench.pool._spares)
+    assert set(contest.restart(2).pairs) == {"long", "odd"}
+
+
 def test_launching_from_the_host_is_timed_in_the_first_restarts_only(ring: Ring) -> None:
     contest = ring.contest(TWICE, TWICE)
     for _ in range(WALKED + 2):

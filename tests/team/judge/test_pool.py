@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from team.errors import UserError
-from team.judge.cuda.pool import SOON, Pool
+from team.judge.cuda.pool import BESIDE, SOON, Pool
+from team.judge.failures import RunnerFaulted
 
 PATIENCE_S = 60.0  # until a thread that does nothing wrong has surely done it
 
@@ -63,7 +64,7 @@ def works() -> Works:
 
 @pytest.fixture
 def pool(works: Works) -> Iterator[Pool]:
-    pool = Pool(works.start)
+    pool = Pool(works.start, lambda runner: runner.await_ready())
     yield pool
     works.made.set()
     pool.close()
@@ -88,10 +89,12 @@ def test_as_many_wait_as_are_wanted(pool: Pool, works: Works) -> None:
 def test_the_next_requests_runners_come_before_the_taking_down_and_the_rest_after_it(pool: Pool, works: Works) -> None:
     served = pool.take()
     pool.retire(served)
-    pool.work(SOON + 2)
+    pool.work(SOON + 4)
     done(pool)
-    expected = [f"made {number}" for number in range(1, SOON + 2)]
-    assert works.log == [*expected, "killed 1", "closed 1", f"made {SOON + 2}", f"made {SOON + 3}"]
+    last = 1 + -(-SOON // BESIDE) * BESIDE  # the first was made for whoever took it
+    expected = [f"made {number}" for number in range(1, last + 1)]
+    rest = [f"made {number}" for number in range(last + 1, SOON + 6)]
+    assert works.log == [*expected, "killed 1", "closed 1", *rest]
 
 
 def test_who_served_is_never_handed_out_again(pool: Pool) -> None:
@@ -107,12 +110,12 @@ def test_it_ends_the_step_in_hand_and_no_more(pool: Pool, works: Works) -> None:
     works.made.clear()
     pool.work(8)
     assert works.begun.wait(PATIENCE_S)
-    pool._working = False  # told to stand still, but not yet heard
+    pool.hush()
     works.made.set()
     pool.stand_still()
-    assert (pool.spares, works.started) == (1, 1)
-    pool.stand_still(ready=3)
-    assert (pool.spares, works.started) == (3, 3)
+    assert (pool.spares, works.started) == (BESIDE, BESIDE)
+    pool.stand_still(ready=BESIDE + 1)
+    assert (pool.spares, works.started) == (BESIDE + 1, BESIDE + 1)
 
 
 def test_none_is_made_or_taken_down_while_it_stands_still(pool: Pool, works: Works) -> None:
@@ -139,6 +142,36 @@ def test_what_cannot_be_started_is_met_by_whoever_takes_it(pool: Pool, works: Wo
     pool.work()
     done(pool)
     assert pool.spares == 4
+
+
+def test_a_spare_is_handed_out_at_once_while_others_are_being_made(pool: Pool, works: Works) -> None:
+    pool.work(1)
+    done(pool)
+    works.begun.clear()
+    works.made.clear()
+    pool.work(3)
+    assert works.begun.wait(PATIENCE_S)
+    assert pool.take().pid == 1
+    works.made.set()
+    assert pool.take().pid == 2
+
+
+def test_a_spare_that_cannot_be_furnished_again_is_ended(works: Works) -> None:
+    refused: set[int] = set()
+
+    def furnish(runner: Any) -> None:
+        if runner.pid in refused:
+            raise RunnerFaulted("cudaErrorInvalidValue")
+
+    pool = Pool(works.start, furnish)
+    pool.work(3)
+    done(pool)
+    refused.add(2)
+    with pool.alone():
+        pool.furnish_again()
+    assert pool.pids() == {1, 3}
+    assert works.log == ["closed 2"]
+    pool.close()
 
 
 def test_everything_ends_with_it(pool: Pool, works: Works) -> None:
