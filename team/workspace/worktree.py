@@ -40,9 +40,11 @@ class Worktree:
     def reset(self, commit: str) -> tuple[str, ...]:
         """Back to ``commit`` exactly, whatever state anybody left: no change, no other file. Says what it mended."""
         mended = self.ensure(commit)
-        self._git.run("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
-        self._git.run("reset", "--quiet", "--hard", commit)
-        self._git.run("clean", "-ffdxq")
+        try:
+            self._stand_on(commit)
+        except GitFailed:  # an index or a branch that a torn write or a hand left unreadable
+            mended = (*mended, self._anew(commit))
+            self._stand_on(commit)
         return mended
 
     def commit(
@@ -109,11 +111,23 @@ class Worktree:
         own = [*self._admin.glob("*.lock")] if self._admin.is_dir() else []
         return [*own, self.hub / "refs" / "heads" / f"{self.branch}.lock"]
 
+    def _stand_on(self, commit: str) -> None:
+        self._git.run("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
+        self._git.run("reset", "--quiet", "--hard", commit)
+        self._git.run("clean", "-ffdxq")
+
+    def _anew(self, start: str) -> str:
+        """Make the worktree from nothing."""
+        with exclusive(self.lock):
+            self._add(start)
+        return f"Made the worktree {self.folder} again: its index or its branch {self.branch} could not be read."
+
     def _add(self, start: str) -> None:
         self._discard()
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         hub = Git(self.hub)
-        if not hub.succeeds("rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}"):
+        if not hub.succeeds("rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}"):
+            (self.hub / "refs" / "heads" / self.branch).unlink(missing_ok=True)  # git does not overwrite a broken one
             hub.run("update-ref", f"refs/heads/{self.branch}", hub.text("rev-parse", f"{start}^{{commit}}"))
         hub.run("worktree", "add", "--quiet", "--force", "--force", str(self.folder), self.branch)
 

@@ -125,11 +125,20 @@ def test_cherry_pick_lands_or_names_the_conflict(hub: Hub, kernel_commit: Callab
     assert hub.changed(picked, empty) == ()
 
 
-@pytest.mark.parametrize("harm", ["folder", "git file", "admin", "detached", "mid-merge", "half made"])
+_TORN = {"torn index": "index", "empty index": "index", "torn HEAD": "HEAD", "empty HEAD": "HEAD"}
+_BRANCH = {"branch gone": None, "empty branch": "", "rubbish branch": "rubbish\n", "missing commit": "1" * 40 + "\n"}
+
+
+@pytest.mark.parametrize(
+    "harm",
+    ["folder", "git file", "admin", "detached", "mid-merge", "half made", "other branch", "moved", *_TORN, *_BRANCH],
+)
 def test_mended_whatever_happened(hub: Hub, kernel_commit: Callable[..., str], harm: str) -> None:
     tree = hub.worktree("a")
     kept = tree.commit({"kernel.cpp": "// kept\n"}, "x", {}, ("kernel.cpp",))
+    hub.anchor("experiments/kept", kept)
     admin = hub.path / "worktrees" / "a"
+    branch = hub.path / "refs" / "heads" / "agent" / "a"
     if harm == "folder":
         shutil.rmtree(tree.folder)
     elif harm == "git file":
@@ -140,6 +149,16 @@ def test_mended_whatever_happened(hub: Hub, kernel_commit: Callable[..., str], h
         git(tree.folder, "checkout", "--quiet", "--detach", "main")
     elif harm == "mid-merge":
         subprocess.run(["git", "-C", tree.folder, "cherry-pick", kernel_commit("// rival\n")], capture_output=True)
+    elif harm == "other branch":
+        git(tree.folder, "checkout", "--quiet", "-b", "by-hand")
+    elif harm == "moved":
+        git(hub.path, "update-ref", "refs/heads/agent/a", kernel_commit("// by hand\n"))
+    elif harm in _TORN:
+        file = admin / _TORN[harm]
+        file.write_bytes(file.read_bytes()[: 0 if "empty" in harm else 11])
+    elif harm in _BRANCH:
+        text = _BRANCH[harm]
+        branch.unlink() if text is None else branch.write_text(text)
     else:
         shutil.rmtree(tree.folder)
         (admin / "locked").write_text("initializing")
