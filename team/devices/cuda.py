@@ -120,9 +120,14 @@ def _busy(uuid: str) -> str:
     with nvml.session():
         handle = nvml.handle_of(uuid)
         busy, memory = nvml.busy_percent(handle), pynvml.nvmlDeviceGetMemoryInfo(handle)
-    if busy < IDLE_PERCENT and int(memory.free) > FREE_SHARE * int(memory.total):
+    if is_idle(busy, int(memory.free), int(memory.total)):
         return ""
     return f"{busy} % busy, {int(memory.used) / 2**30:.1f} GiB in use"
+
+
+def is_idle(busy_percent: int, free_bytes: int, total_bytes: int) -> bool:
+    """Whether nobody else works on a GPU, by how busy it is and how much of its memory is free."""
+    return busy_percent < IDLE_PERCENT and free_bytes > FREE_SHARE * total_bytes
 
 
 def _refuse_mixed(uuids: Sequence[str]) -> None:

@@ -190,6 +190,15 @@ def test_main_is_measured_once_after_a_round_in_which_it_moved() -> None:
     assert isinstance(story.duty(A), Experiment)
 
 
+def test_main_is_measured_again_after_so_many_experiments() -> None:
+    story = started(Policy(recheck_every=3, round_experiments=99, stuck_after=99, max_experiments=None))
+    story.land(story.experiment(A, Verdict.KEEP, 0.03), B, gain=0.03)
+    for count in range(1, 3):
+        assert not isinstance(story.duty(B), Remeasure), count
+        story.experiment(B, Verdict.REVERT, the=plan(f"t{count}", f"c{count}"))
+    assert "3 experiments since" in story.ask(B, Remeasure).why
+
+
 def test_a_lost_measurement_of_main_stays_owed() -> None:
     story = started()
     story.land(story.experiment(A, Verdict.KEEP, 0.03), B, 0.03)

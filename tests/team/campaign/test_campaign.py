@@ -22,6 +22,15 @@ def test_a_campaign_from_start_to_submission(bench: Bench) -> None:
     assert state.main_measured[-1].commit == state.main
     assert state.main_measured[-1].estimate is not None
     assert state.main_measured[-1].estimate.low > 0.0
+    assert {e.direction for e in state.judged} <= state.directions.keys(), "every experiment has its direction"
+    hub = bench.run / "hub.git"
+    noted = git(hub, "ls-tree", "-r", "--name-only", "notes").split()
+    assert {"kernels/row_energy/notes/perf_log.md", "kernels/row_energy/team_notes/summary.md"} <= set(noted)
+    assert state.noted is not None
+    assert state.noted.finished, "the last word of the campaign is in the notes"
+    changed = git(hub, "log", "--format=", "--name-only", f"{state.started.commit}..main").split()
+    assert set(changed) == {"kernels/row_energy/row_energy.cpp"}, "kernel commits carry kernel changes alone"
+    assert "team-baseline-r1" in git(hub, "tag")
     devices = {agent.device.id for agent in state.agents.values() if agent.device}
     assert len(devices) == len(state.agents)
     assert [row["number"] for row in bench.log()] == list(range(1, len(state.experiments) + 1))

@@ -3,6 +3,7 @@
 import os
 import re
 import tempfile
+from math import exp
 from pathlib import Path
 
 from campaigns import Script, campaign
@@ -38,6 +39,30 @@ def test_the_perf_log_only_grows(tmp_path: Path) -> None:
             assert now[: len(before)] == before
             before = now
     assert len(before) == 13
+
+
+def test_a_row_of_the_perf_log_says_what_the_rules_ask(tmp_path: Path) -> None:
+    script = campaign(tmp_path, 12)
+    done = [script.state.experiments[ident] for ident in script.state.verdicts]
+    rows = rows_in(perf_log(script.state))[1:]
+    assert len(rows) == len(done)
+    for row, experiment in zip(rows, done, strict=True):
+        plan = experiment.plan
+        assert plan is not None
+        assert experiment.verdict is not None
+        for told in (experiment.agent, experiment.verdict.value, plan.change, plan.category, plan.bottleneck):
+            assert told in row
+        assert plan.fallback in row
+        speeds = [exp(estimate.gain) for estimate in experiment.workloads.values()]
+        cells = [one.strip() for one in row.split("|")]
+        if speeds:
+            assert cells[6:8] == [f"{min(speeds):.3f}x", f"{max(speeds):.3f}x"]
+            assert "[" in cells[5]
+    rewritten = done[0]
+    assert rewritten.plan is not None
+    rewritten.plan = rewritten.plan.model_copy(update={"rewrite": "one kernel in place of three"})
+    assert f"rewrite: {rewritten.plan.change}" in perf_log(script.state)
+    assert "Staircase of main" in perf_log(script.state)
 
 
 def test_every_note_has_its_place(tmp_path: Path) -> None:
