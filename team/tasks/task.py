@@ -125,16 +125,18 @@ class Task:
         got: Mapping[str, torch.Tensor],
         want: Mapping[str, torch.Tensor],
         ease: Mapping[str, float] | None = None,
+        bounded: bool = False,
     ) -> Deviation:
         """The worst output: its largest error as a share of its tolerance; at most 1 passes.
 
-        ``ease`` adds to an output's absolute tolerance, in the output's own units.
+        ``ease`` adds to an output's absolute tolerance, in the output's own units. For ``bounded`` see ``deviation``.
         """
         worst, ease, errors = Deviation(0.0), ease or {}, dict[str, float]()
         for buffer in self.outputs:
             tolerance = self.spec.tolerance_of(buffer.name)
             slack = ease.get(buffer.name, 0.0)
-            found = deviation(buffer.name, got[buffer.name], want[buffer.name], buffer.dtype, tolerance, slack)
+            ours, theirs = got[buffer.name], want[buffer.name]
+            found = deviation(buffer.name, ours, theirs, buffer.dtype, tolerance, slack, bounded)
             errors[buffer.name] = found.worst
             if not found.worst <= worst.worst:
                 worst = found

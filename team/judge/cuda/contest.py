@@ -197,7 +197,8 @@ class CudaContest:
             self.tally.kernel_ns += samples[stand.side].claimed_ns
             done = self._count(stand, count)
             with TIMELINE.stage("inspect"):
-                stand.inspect_all(lease, inputs, {name: value[:done] for name, value in want.items()}, done)
+                wanted = {name: value[:done] for name, value in want.items()}
+                stand.inspect_all(lease, inputs, wanted, done, bounded=True)
         return samples
 
     def _deadline(self, stand: CudaStand, workload: Workload, launches: int) -> float:

@@ -140,6 +140,18 @@ def test_special_values_are_no_wildcards() -> None:
     assert share([inf], [1e300]) == 0.0  # the reference, rounded to single precision, is infinite
 
 
+@pytest.mark.parametrize("off", [0.0, 0.5, 0.999, 1.001, 3.0, math.nan, math.inf])
+@pytest.mark.parametrize("size", [0.0, 1.0, -1e4, math.inf, math.nan])
+def test_a_bound_passes_what_the_exact_share_passes(off: float, size: float) -> None:
+    tolerance = Tolerance(atol=1e-3, rtol=1e-2)
+    want = torch.tensor([0.25, size])
+    for scale in (tolerance.atol, tolerance.atol + tolerance.rtol * abs(size)):
+        got = want + torch.tensor([0.0, off * scale])
+        exact, bounded = (deviation("y", got, want, torch.float32, tolerance, bounded=b) for b in (False, True))
+        assert exact.passes == bounded.passes
+        assert not bounded.worst < exact.worst
+
+
 def test_wrong_dtype_or_shape_fails() -> None:
     one = torch.ones(3)
     assert deviation("y", one.double(), one, torch.float32, Tolerance()).worst == math.inf
