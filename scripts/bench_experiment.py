@@ -89,11 +89,13 @@ def measure(task: Task, scratch: Path, restarts: int, pause_s: float, timelines:
             started = time.perf_counter()
             seen = judge.compare(request)
             parts = split(seen, time.perf_counter() - started)
-            rows.append({"change": name, "outcome": seen.outcome.value, "pairs": seen.pairs, "seconds": parts})
+            row = {"change": name, "outcome": seen.outcome.value, "pairs": seen.pairs, "discarded": seen.discarded}
+            rows.append({**row, "seconds": parts})
             said = [f"{name}: {seen.outcome.value}, {parts['wall']:.3f} s", *listing(judge.stages())]
             with timelines.open("a") as stream:
                 stream.write("\n".join([*said, "", ""]))
-            print(f"{name:20} {seen.outcome.value:9} {seen.pairs:4} pairs  " + told(parts), flush=True)
+            counts = f"{seen.pairs:4} pairs {seen.discarded:3} thrown away"
+            print(f"{name:20} {seen.outcome.value:9} {counts}  " + told(parts), flush=True)
         rows.append({"change": "(calibration)", **calibration})
     return rows
 
