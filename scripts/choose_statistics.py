@@ -223,21 +223,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--only", default="", help="models whose names begin so; the others keep their results")
     parser.add_argument("--record", type=Path, metavar="RAW", help="rebuild the compact traces from this file first")
     options = parser.parse_args()
     if options.record:
         record(options.record)
     started = time.monotonic()
     print("columns: false keeps [95 % interval]   power at +1 +2 +5 +50 %   mean pairs at 0 +1 +2 +5 +50 %")
-    results = {}
+    path = RESULTS / "statistics-choice.json"
+    results = json.loads(path.read_text())["models"] if options.only else {}
     for name, model in models().items():
-        results[name] = run_model(model, options.trials, options.seed)
+        if not name.startswith(options.only):
+            continue
+        results[name] = {"trials": options.trials, **run_model(model, options.trials, options.seed)}
         show(name, results[name])
     about = {"trials": options.trials, "seed": options.seed, "seconds": round(time.monotonic() - started, 1)}
     machine = {"platform": platform.platform(), "cores": os.cpu_count(), "numpy": np.__version__}
     where = {**machine, "scipy": scipy.__version__, "gpu traces": "NVIDIA H200, recorded"}
     written = {**about, "machine": where, "policy": POLICY.model_dump(mode="json"), "models": results}
-    (RESULTS / "statistics-choice.json").write_text(json.dumps(written, indent=1) + "\n")
+    path.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import exp, expm1, log
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 from typing import Any
 
 import torch
@@ -238,12 +238,13 @@ class CpuDecisions:
 
 
 def extra_work(light: Callable[[], None], heavy: Callable[[], None], rounds: int) -> float:
-    """Log of what the heavy launch costs over the light one: medians of CPU time, which no other program adds to."""
+    """Log of what the heavy launch costs over the light one: low deciles of CPU time, since disturbances only add."""
     times: dict[bool, list[float]] = {False: [], True: []}
     for number in range(2 * rounds):
         planted = number % 4 in (1, 2)
         times[planted].append(cpu_s(heavy if planted else light))
-    return log(median(times[True]) / median(times[False]))
+    heavy_s, light_s = (quantiles(times[planted], n=10)[0] for planted in (True, False))
+    return log(heavy_s / light_s)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Noise to judge under: bootstrapped H200 recordings and a model of a shared CPU. Used by choose_statistics.py."""
+"""Noise to judge under: bootstrapped recordings (H200, shared CPU) and a model of a CPU. Used by choose_statistics.py."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,9 @@ from protocol.two_level import Array, Flags
 POLICY = Policy()
 M = POLICY.pairs_per_restart
 CAP = POLICY.looks[-1] // M
-TRACES = Path(__file__).parent.parent / "benchmarks" / "results" / "statistics-h200-traces.json"
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+TRACES = RESULTS / "statistics-h200-traces.json"
+CPU_TRACES = RESULTS / "statistics-cpu-traces.json"  # by record_noise.py
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ Model = Callable[[np.random.Generator, int, int], Trials]
 """Draws (generator, trials, restarts)."""
 
 
-def h200(kernel: dict[str, Any]) -> Model:
+def recorded(kernel: dict[str, Any]) -> Model:
     """Bootstrap: a recorded restart, a run of its consecutive pairs, sides swapped at random (an A/A has no sides)."""
     ratios = np.array(kernel["ratio_1e-5"]) * 1e-5
     first = np.array(kernel["candidate_first"]) == 1
@@ -84,9 +86,10 @@ def cpu(
 
 def models() -> dict[str, Model]:
     """By name; what is in brackets is a stress beyond the requirement."""
-    recorded = json.loads(TRACES.read_text())["kernels"]
+    cards, cores = (json.loads(path.read_text())["kernels"] for path in (TRACES, CPU_TRACES))
     return {
-        **{f"H200 {kernel['launching']} {kernel['name']}": h200(kernel) for kernel in recorded},
+        **{f"H200 {kernel['launching']} {kernel['name']}": recorded(kernel) for kernel in cards},
+        **{f"CPU recorded {kernel['name']}": recorded(kernel) for kernel in cores},
         "CPU": cpu(),
         "CPU quiet": cpu((0.02, 0.02), (0.001, 0.003)),
         "CPU loud": cpu((0.04, 0.04), (0.01, 0.01)),

@@ -71,7 +71,7 @@ class Checker:
     def check(self, side: Side, kernel: Artifact, base: Record | None, profiles: bool = True) -> Record:
         """Check ``kernel`` on every workload; raises ``Failed``. ``base`` is None when this is the base itself."""
         record = Record()
-        if profiles:
+        if profiles and self._bench.takes_any_shape(self._task):
             record.unlisted = unlisted_workloads(self._task, self._source.dice) if base is None else base.unlisted
         cases = self._cases(record.unlisted, profiles)
         self._bench.provide(max(layout.end for layout, _ in cases))

@@ -15,15 +15,12 @@ REACH = 16  # how far a prime may lie from the listed extent
 
 
 def unlisted_workloads(task: Task, dice: random.Random) -> tuple[Workload, ...]:
-    """Workloads that the task does not list; empty where it opts out or has nothing to vary.
-
-    A Triton kernel's launches are traced for the listed shapes, so it stands on no other.
-    """
+    """Workloads that the task does not list; empty where it opts out or has nothing to vary."""
     rules = task.spec.shapes
-    if not rules.unlisted or task.spec.contract != "solve":
+    if not rules.unlisted:
         return ()
     model = smallest(task)
-    dims = [name for name in model.dims if name in _extents(task) and name not in rules.fixed]
+    dims = [name for name in model.dims if name in task.varying and name not in rules.fixed]
     known = {name: {workload.dims.get(name) for workload in task.spec.workloads} for name in dims}
     found: list[Workload] = []
     for number in range(COUNT if dims else 0):
@@ -48,11 +45,6 @@ def _elements(task: Task, workload: Workload) -> list[int]:
             size *= extent
         sizes.append(size)
     return sizes
-
-
-def _extents(task: Task) -> set[str]:
-    """Dims that some buffer's extents are made of."""
-    return {word.strip() for buffer in task.buffers for extent in buffer.extents for word in str(extent).split("*")}
 
 
 def _near(value: int, multiple: int, known: set[int | None], dice: random.Random) -> int:

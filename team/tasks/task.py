@@ -77,6 +77,11 @@ class Task:
         twin.spec = self.spec.model_copy(update={"policy": policy})
         return twin
 
+    @property
+    def varying(self) -> set[str]:
+        """Dims that some buffer's extents are made of."""
+        return {word.strip() for buffer in self.buffers for extent in buffer.extents for word in str(extent).split("*")}
+
     def numbers(self, workload: Workload) -> dict[str, Any]:
         """What the kernel and the reference are given beside the tensors, by name."""
         return {**workload.dims, **workload.scalars}

@@ -45,17 +45,30 @@ class SetupTask(Task):
         signature: Signature,
         module: ModuleType,
         described: dict[str, Description],
+        describe: Callable[[Workload], Description],
     ) -> None:
         self._described = described
+        self._describe = describe
         super().__init__(folder, spec, signature, module)
+
+    @property
+    def varying(self) -> set[str]:
+        """Any dim may be part of an extent: only ``setup`` knows."""
+        return set(self.spec.workloads[0].dims)
 
     def shape(self, buffer: Buffer, workload: Workload) -> tuple[int, ...]:
         """Extents of one buffer on one workload."""
-        return tuple(self._described[workload.name].tensors[buffer.name].shape)
+        return tuple(self._of(workload).tensors[buffer.name].shape)
 
     def numbers(self, workload: Workload) -> dict[str, Any]:
         """Dims, scalars, and what ``setup`` adds to them."""
-        return {**super().numbers(workload), **self._described[workload.name].values}
+        return {**super().numbers(workload), **self._of(workload).values}
+
+    def _of(self, workload: Workload) -> Description:
+        """What ``setup`` says of a workload, asked once."""
+        if workload.name not in self._described:
+            self._described[workload.name] = self._describe(workload)
+        return self._described[workload.name]
 
 
 def triton_task(folder: Path, spec: TaskSpec, source: str, module: ModuleType) -> Task:
@@ -71,14 +84,18 @@ def triton_task(folder: Path, spec: TaskSpec, source: str, module: ModuleType) -
             f"Describe them there, or let {SETUP} in {spec.source} make the inputs.",
         )
     setup = _setup_of(folder / spec.source, source)
-    described = {workload.name: _described(spec, setup, workload, 0) for workload in spec.workloads}
+
+    def describe(workload: Workload) -> Description:
+        return _described(spec, setup, workload, 0)
+
+    described = {workload.name: describe(workload) for workload in spec.workloads}
     spec = spec.model_copy(update={"arguments": _arguments(spec, described)})
 
     def make_inputs(seed: int, **dims: Any) -> dict[str, torch.Tensor]:
         return _called(spec, setup, dims, seed).tensors
 
     module.__dict__["make_inputs"] = make_inputs
-    return SetupTask(folder, spec, _signature(spec, spec.arguments), module, described)
+    return SetupTask(folder, spec, _signature(spec, spec.arguments), module, described, describe)
 
 
 def without_setup(source: str) -> str:

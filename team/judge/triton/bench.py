@@ -90,7 +90,7 @@ class InterpretedStand(Stand):
 
     def stage(self, number: int, layout: Layout, launches: int) -> Lease:
         """Tell the runner where each call's tensors lie."""
-        told = described(self.task, self.task.spec.workloads.index(layout.workload))
+        told = described(self.task, layout.workload)
         offsets = {place.buffer.name: place.offset for place in layout.places}
         body = {
             "op": "stage",
@@ -108,6 +108,10 @@ class InterpretedStand(Stand):
 
 class InterpretingBench(Bench):
     """A CPU's bench that also interprets Triton kernels."""
+
+    def takes_any_shape(self, task: Task) -> bool:
+        """An interpreted kernel is called anew for every launch."""
+        return True
 
     @contextmanager
     def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[Stand]:

@@ -30,6 +30,7 @@ from team.judge.screen.python import screen_python
 from team.judge.triton import host
 from team.judge.triton.plan import Plan
 from team.judge.triton.program import program_recipe
+from team.tasks.spec import Workload
 from team.tasks.task import Task
 from team.tasks.triton import without_setup
 
@@ -114,7 +115,7 @@ class TritonShop:
         request = {
             "source": str(room / "sources" / task.spec.source),
             "room": str(room / "cache"),
-            "workloads": [described(task, number) for number in range(len(task.workloads))],
+            "workloads": _shapes(task),
             "target": int((self._target or "").rstrip("af")),
             "facts": self._facts,
             "tool": host.tool("cuobjdump"),
@@ -155,9 +156,8 @@ def facts_from(info: DeviceInfo) -> dict[str, int]:
     return {name: int(info.details[detail]) for name, detail in names.items() if detail in info.details}
 
 
-def described(task: Task, number: int) -> dict[str, Any]:
+def described(task: Task, workload: Workload) -> dict[str, Any]:
     """One workload as a candidate's process is told of it: tensors, values, names of the outputs in their order."""
-    workload = task.workloads[number]
     tensors = [
         {"name": one.name, "dtype": one.parameter.dtype, "shape": list(task.shape(one, workload))}
         for one in task.buffers
@@ -167,7 +167,7 @@ def described(task: Task, number: int) -> dict[str, Any]:
 
 
 def _shapes(task: Task) -> list[Any]:
-    return [described(task, number) for number in range(len(task.workloads))]
+    return [described(task, workload) for workload in task.workloads]
 
 
 class Tracer:

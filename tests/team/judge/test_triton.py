@@ -131,14 +131,14 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
     kernels = KernelShop(device, place)
     bench = InterpretingBench(device, kernels.host, place / "empty")
 
-    def check(folder: Path, body: str, base: Record | None = None) -> Record:
+    def check(folder: Path, body: str, base: Record | None = None, profiles: bool = False) -> Record:
         tree = place / "tree"
         tree.mkdir(exist_ok=True)
         (tree / "scaled.py").write_text(HEAD + body)
         task = kernels.task(folder)
         built: Kernel = kernels.kernel(task, tree, "candidate")
         checker = Checker(bench, task, InputSource(task), task.spec.policy)
-        return checker.check("candidate", built.artifact, base, profiles=False)
+        return checker.check("candidate", built.artifact, base, profiles)
 
     yield check
     assert "no_new_privs" in bench.layers
@@ -149,6 +149,19 @@ def test_a_right_kernel_passes_on_the_small_shapes(interpreted: Callable[..., Re
     record = interpreted(write_task(tmp_path), RETURNING)
     assert list(record.checks) == ["small"]
     assert record.checks["small"].worst <= 1.0
+
+
+ONLY_LISTED = PLAIN.replace("    scale", "    if (rows, cols) == (3, 77):\n        scale")
+
+
+def test_a_kernel_for_the_listed_shapes_alone_is_incorrect(interpreted: Callable[..., Record], tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    base = interpreted(folder, PLAIN, None, True)
+    assert len(base.unlisted) == 2
+    with pytest.raises(Failed) as failed:
+        interpreted(folder, ONLY_LISTED, base, True)
+    assert failed.value.outcome is Outcome.INCORRECT
+    assert failed.value.workload in {one.name for one in base.unlisted}
 
 
 WRONG = {
