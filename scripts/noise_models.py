@@ -1,4 +1,4 @@
-"""Noise to judge under: bootstrapped recordings (H200, shared CPU) and a model of a CPU. Used by choose_statistics.py."""
+"""Noise to judge under: bootstrapped recordings (H200, shared CPU) and a model of a CPU; for choose_statistics.py."""
 
 import json
 from collections.abc import Callable
