@@ -23,9 +23,9 @@ class Finding:
     wanted_for: str = EVERY
 
 
-def first_line(*command: str) -> str | None:
-    """First line of what a program prints; None when it is absent or does not exit 0 within 20 s."""
-    lines = _lines(*command)
+def first_line(*command: str, timeout_s: float = 20.0) -> str | None:
+    """First line of what a program prints; None when it is absent or does not exit 0 within ``timeout_s`` seconds."""
+    lines = _lines(*command, timeout_s=timeout_s)
     return None if lines is None else next(iter(lines), "")
 
 
@@ -40,9 +40,9 @@ def program(name: str, remedy: str, wanted_for: str, pick: int = 0) -> Finding:
     return Finding(name, True, lines[pick] if -len(lines) <= pick < len(lines) else path, "", wanted_for)
 
 
-def _lines(*command: str) -> list[str] | None:
+def _lines(*command: str, timeout_s: float = 20.0) -> list[str] | None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = [line.strip() for line in (done.stdout or done.stderr).splitlines() if line.strip()]

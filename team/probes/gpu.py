@@ -1,15 +1,17 @@
 """What ``kernelteam doctor`` finds about GPUs: through NVML and the CUDA toolkit's programs, without loading torch."""
 
 import os
+import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from team.probes.finding import CHECKS, CUDA, PROFILES, Finding, program
+from team.probes.finding import CHECKS, CUDA, PROFILES, SANDBOX, Finding, first_line, program
 
 _TOOLKIT = "Install the CUDA toolkit and put its bin folder on the PATH."
 _NO_GPU = "Nothing to do for CPU tasks; for CUDA tasks use a machine with an NVIDIA GPU and its driver."
 _GIB = 1 << 30
+_LAYERS = ("rlimits", "uid", "no_new_privs", "landlock", "seccomp")
 
 
 def gpus() -> Iterator[Finding]:
@@ -72,6 +74,19 @@ def _with_gpu() -> Iterator[Finding]:
         yield Finding("gpu counters", False, "The driver keeps performance counters for root.", remedy, PROFILES)
     else:
         yield Finding("gpu counters", True, "readable", "", PROFILES)
+    yield runner_layers(first_line(sys.executable, "-m", "team.judge.cuda.layers", timeout_s=90.0))
+
+
+def runner_layers(said: str | None) -> Finding:
+    """What a runner on the GPU said of its sandbox; None when none could be started."""
+    name, remedy = "gpu sandbox", "See what stops it: python -m team.judge.cuda.layers"
+    if not said:
+        return Finding(name, False, "No runner could be started on the GPU.", remedy, CUDA)
+    missing = [layer for layer in _LAYERS if layer not in said.split()]
+    if missing:
+        remedy = "See the findings on these layers; the uid also stays where CUDA IPC is refused to another one."
+        return Finding(name, False, f"A runner lacks {' and '.join(missing)}; it has {said}.", remedy, SANDBOX)
+    return Finding(name, True, said, "", SANDBOX)
 
 
 def _torch() -> Finding:

@@ -9,6 +9,7 @@ import pytest
 
 from team.doctor import diagnose, missing
 from team.probes.finding import first_line
+from team.probes.gpu import runner_layers
 from team.probes.host import _ranges
 from team.probes.sandbox import landlock_abi
 
@@ -75,3 +76,19 @@ def test_landlock_agrees_with_the_kernels_own_list() -> None:
 def test_looking_at_the_doctor_loads_neither_torch_nor_ray() -> None:
     code = "import sys, team.doctor; team.doctor.diagnose(); assert not {'torch', 'ray'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_sandbox_on_a_gpu_is_what_a_runner_says() -> None:
+    assert runner_layers("rlimits uid no_new_privs landlock seccomp").ok
+    lacking = runner_layers("rlimits no_new_privs landlock")
+    assert not lacking.ok
+    assert "lacks uid and seccomp" in lacking.what
+    assert lacking.remedy
+    assert "python -m team.judge.cuda.layers" in runner_layers(None).remedy
+
+
+@pytest.mark.gpu
+def test_a_runner_on_a_gpu_tells_its_layers(every_gpu: None) -> None:
+    said = first_line(sys.executable, "-m", "team.judge.cuda.layers", timeout_s=90.0)
+    assert said is not None
+    assert {"rlimits", "no_new_privs"} <= set(said.split())
