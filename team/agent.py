@@ -137,6 +137,9 @@ class Agent:
         run, hub = receive_run(folder.name, node, self._options["task_path"], started, ask(started, []))
         return run, hub, Carried(hub, ask)
 
+    def ready(self) -> None:
+        """Answers when this process lives."""
+
     def run(self) -> str:
         """Work until the coordinator says stop; why it did."""
         self._line.join(self._device.info().model_dump(mode="json"))

@@ -29,15 +29,14 @@ from roles.techniques.catalog import pool
 from roles.techniques.strategy import strategy_for
 from team.errors import UserError
 from team.guardian import RAY_FOLDER
+from team.loops import Loops, sentence
 from team.recovery import diagnose, examine
 from team.runs import Run
 from team.tasks.spec import TaskSpec
 from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
-_GIVE_UP_AFTER = 5
 _WRITE_UP_SECONDS = 30.0
-_DEATHS_WITHIN_SECONDS = 120.0
 _LAST_WORD_SECONDS = 5.0
 _MOST_COORDINATORS = 10
 _COORDINATORS_WITHIN_SECONDS = 300.0
@@ -190,8 +189,7 @@ class Campaign:
         self._pid = ray.get(self._coordinator.ready.remote())
         self._starts: list[float] = []
         self._heard = self._coordinator.ready.remote()
-        self._loops = {agent.run.remote(): name for name, agent in self._agents.items()}
-        self._deaths: dict[str, list[float]] = {name: [] for name in self._agents}
+        self._loops = Loops(ray, self._agents, self._lost)
         self.failed = ""
 
     def _start_coordinator(self) -> Any:
@@ -232,13 +230,14 @@ class Campaign:
         """Look after the agents until all of them have stopped. ``over`` is set at the end."""
         try:
             while self._loops:
-                done, _ = self._ray.wait(list(self._loops), num_returns=1, timeout=timeout)
-                for loop in done:
-                    self._settle(loop)
+                self._loops.settle(timeout)
                 self._listen()
+            if self._loops.abandoned:
+                stop = f"no agent could be kept alive; the last one said: {self._loops.abandoned}"
+                self._told(self._coordinator.request_stop.remote(stop))
         except self._ray.exceptions.RayError as error:
             log.exception("the campaign cannot go on")
-            self.failed = _sentence(error)
+            self.failed = sentence(error)
         except CoordinatorLost as lost:
             self.failed = str(lost)
         finally:
@@ -264,20 +263,8 @@ class Campaign:
             self._listen()
         self._ray.get(call)
 
-    def _settle(self, loop: Any) -> None:
-        name = self._loops.pop(loop)
-        try:
-            log.info("%s stopped: %s", name, self._ray.get(loop))
-        except (self._ray.exceptions.RayActorError, self._ray.exceptions.RayTaskError) as error:
-            why = _sentence(error)
-            self._told(self._coordinator.lost.remote(name, why))
-            now = time.monotonic()
-            self._deaths[name] = [at for at in self._deaths[name] if now - at < _DEATHS_WITHIN_SECONDS] + [now]
-            if len(self._deaths[name]) < _GIVE_UP_AFTER:
-                self._loops[self._agents[name].run.remote()] = name
-            elif not self._loops:
-                stop = f"no agent could be kept alive; the last one said: {why}"
-                self._told(self._coordinator.request_stop.remote(stop))
+    def _lost(self, name: str, why: str) -> None:
+        self._told(self._coordinator.lost.remote(name, why))
 
     def end(self) -> None:
         """End the actors; the ledger is closed by the end of its owner."""
@@ -287,11 +274,6 @@ class Campaign:
         with suppress(self._ray.exceptions.RayError):  # notes are rendered again when the campaign is resumed
             self._ray.get(self._coordinator.write_up.remote(), timeout=_WRITE_UP_SECONDS)
         self._ray.kill(self._coordinator)
-
-
-def _sentence(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1].strip() if lines else 'no message'}"[:300]
 
 
 @contextmanager

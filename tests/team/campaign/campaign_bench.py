@@ -106,7 +106,7 @@ class Bench:
     def state(self) -> CampaignState:
         return fold(self.events())
 
-    def until(self, holds: Callable[[list[ev.Event]], bool], seconds: float = 200) -> None:
+    def until(self, holds: Callable[[list[ev.Event]], bool], seconds: float = 400) -> None:
         """Wait until the ledger says so."""
         deadline, pause = time.monotonic() + seconds, threading.Event()
         while not holds(self.events()):

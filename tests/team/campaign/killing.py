@@ -40,8 +40,8 @@ MARKS = {
 }
 _LONGEST_PAUSE_S = 4.0
 _EARLY = 0.15
-_GONE_S = 90.0
-_END_S = 240.0
+_GONE_S = 200.0
+_END_S = 500.0
 
 
 class Broken(AssertionError):

@@ -13,7 +13,7 @@ from killing import Killing, make_bench
 
 from protocol import events as ev
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def _judged(number: int) -> Callable[[list[ev.Event]], bool]:
@@ -43,7 +43,7 @@ def test_the_run_goes_on(bench: Bench, mark: str) -> None:
     victim = bench.find(mark)
     acknowledged = bench.events()
     victim.kill()
-    output, _ = process.communicate(timeout=280)
+    output, _ = process.communicate(timeout=500)
     assert process.returncode == 0, output
     _check(bench, acknowledged, output)
 
@@ -59,16 +59,15 @@ def test_a_killed_campaign_resumes(bench: Bench, victim: str) -> None:
     for target in targets.get(victim) or bench.processes():
         with suppress(ProcessLookupError):  # some die with those that were killed before them
             os.kill(target.pid, signal.SIGKILL)
-    process.communicate(timeout=120)
+    process.communicate(timeout=400)
     if victim != "guardian":  # a driver that lost its guardian drains in order
         assert bench.call("status").returncode == 0
-    assert bench.gone(90), [left.cmdline() for left in bench.processes()]
+    assert bench.gone(200), [left.cmdline() for left in bench.processes()]
     done = bench.call("resume")
     assert done.returncode == 0, done.stdout + done.stderr
     _check(bench, acknowledged, done.stdout)
 
 
-@pytest.mark.timeout(1500)
 def test_random_kill_points(tmp_path: Path) -> None:
     """Ten of them; ``scripts/kill_points.py`` plays many campaigns of this kind."""
     bench = make_bench(tmp_path)
@@ -85,7 +84,7 @@ def test_ctrl_c_once_drains_and_twice_ends(bench: Bench) -> None:
     process = bench.start("run", str(bench.task), "--yes", "--experiments", "50")
     bench.until(_judged(1))
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=200)
+    output, _ = process.communicate(timeout=400)
     assert process.returncode == 130, output
     assert "Ended: stopped by the user" in output
     assert bench.state().finished
