@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import exp, expm1, log
 from pathlib import Path
@@ -38,9 +38,9 @@ from team.tasks.task import Task
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SIZES = {name: EXAMPLES / name for name in ("softmax_cpu", "rmsnorm_cpu", "matmul_cpu")}
-TRIED_SPIN_NS = 0.3  # share of a launch that the first, coarse loop is to cost, by a guess of the next figure
+TRIED = 3.0  # launches that the first loop is to take: long, so that noise is small in what it costs
 GUESSED_NS = 2.0  # of one round of the loop
-ROUNDS = {"coarse": 16, "fine": 16, "confirmed": 60}  # launches of each side by step of the calibration
+ROUNDS = {"long": 12, "planted": 60}  # launches of each side: to time the loop, and to confirm what it costs
 WARM_UP_S, REPEAT_S = 0.025, 0.1  # do_bench's own defaults
 SPIN = """
 namespace {
@@ -114,6 +114,11 @@ def cpu_s(launch: Callable[[], None]) -> float:
     started = time.process_time()
     launch()
     return time.process_time() - started
+
+
+def least(seconds: Iterable[float]) -> float:
+    """The low decile: disturbances only add."""
+    return quantiles(seconds, n=10)[0]
 
 
 def by_clock(launch: Callable[[], None]) -> float:
@@ -201,16 +206,15 @@ class CpuDecisions:
 
     def _planted(self, task: Task, here: InProcess, light: Side) -> tuple[Artifact, Side, dict[str, float]]:
         """The twin with 2 % more work, its launches, and the confirmed log gains."""
-        usual = {name: median(cpu_s(launch) for _ in range(ROUNDS["coarse"])) for name, launch in light.items()}
-        rounds = {name: max(1, round(TRIED_SPIN_NS * 1e9 * usual[name] / GUESSED_NS)) for name in light}
-        for step, times in ROUNDS.items():
-            kernel = self._twin(task, rounds, step)
-            heavy = here.load(kernel, self._scratch / f"{task.spec.name}-{step}.so")
-            gains = {name: extra_work(light[name], heavy[name], times) for name in light}
-            if step == "confirmed":
-                return kernel, heavy, gains
-            rounds = {name: max(1, round(rounds[name] * GAIN / max(expm1(gains[name]), 1e-3))) for name in light}
-        raise AssertionError("unreachable")
+        usual = {name: least(cpu_s(launch) for _ in range(ROUNDS["long"])) for name, launch in light.items()}
+        rounds = {name: max(1, round(TRIED * 1e9 * usual[name] / GUESSED_NS)) for name in light}
+        slow = here.load(self._twin(task, rounds, "long"), self._scratch / f"{task.spec.name}-long.so")
+        for name, launch in slow.items():
+            took = least(cpu_s(launch) for _ in range(ROUNDS["long"])) - usual[name]
+            rounds[name] = max(1, round(rounds[name] * GAIN * usual[name] / took))
+        kernel = self._twin(task, rounds, "planted")
+        heavy = here.load(kernel, self._scratch / f"{task.spec.name}-planted.so")
+        return kernel, heavy, {name: extra_work(light[name], heavy[name], ROUNDS["planted"]) for name in light}
 
     def _twin(self, task: Task, rounds: dict[str, int], step: str) -> Artifact:
         tree = self._scratch / "trees" / task.spec.name / step
@@ -243,8 +247,7 @@ def extra_work(light: Callable[[], None], heavy: Callable[[], None], rounds: int
     for number in range(2 * rounds):
         planted = number % 4 in (1, 2)
         times[planted].append(cpu_s(heavy if planted else light))
-    heavy_s, light_s = (quantiles(times[planted], n=10)[0] for planted in (True, False))
-    return log(heavy_s / light_s)
+    return log(least(times[True]) / least(times[False]))
 
 
 @contextmanager
