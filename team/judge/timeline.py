@@ -67,7 +67,7 @@ TIMELINE = Timeline()
 
 def timeline_path(scratch: Path, device: str) -> Path:
     """Where the judge of ``device`` leaves the stages of its last request."""
-    return scratch / f"timeline-{device.replace(':', '-').replace(',', '_')}.jsonl"
+    return scratch / f"timeline-{device.replace(':', '-').replace(',', '_')}.tsv"
 
 
 def read_stages(path: Path) -> list[Stage]:
