@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from roles.minds.anthropic.key import NoKey, check_key
 from roles.minds.anthropic.options import AnthropicOptions
-from roles.minds.anthropic.prices import UnknownPrice, price_of
+from roles.minds.anthropic.prices import UnknownPrice
 from roles.minds.command import CommandMind, CommandOptions
 from roles.minds.mind import Mind, Workshop
 
@@ -108,8 +108,13 @@ def _anthropic_options(options: Mapping[str, Any]) -> AnthropicOptions:
 def _check_anthropic(options: AnthropicOptions) -> None:
     try:
         for model in options.models:
-            price_of(model, options.prices)
-        check_key()
+            options.price(model)
+        if options.replay is None:
+            check_key()
+        elif not options.replay.is_dir():
+            raise UnknownMind(
+                f"There is no folder of transcripts '{options.replay}' for the mind 'anthropic'.", "Name one."
+            )
     except UnknownPrice as unknown:
         raise UnknownMind(str(unknown), "Then start again.") from None
     except NoKey as missing:

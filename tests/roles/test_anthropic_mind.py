@@ -1,6 +1,10 @@
 """The anthropic mind against a Messages API on loopback."""
 
+import ast
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,11 +28,16 @@ from protocol.messages import (
     Role,
     Variant,
 )
+from protocol.policy import Policy
+from roles import specialists
+from roles.minds.anthropic.key import KEYS
 from roles.minds.anthropic.mind import AnthropicMind
 from roles.minds.anthropic.options import AnthropicOptions
-from roles.minds.anthropic.prices import SEARCH_DOLLARS, TABLE, Usage
+from roles.minds.anthropic.prices import SEARCH_DOLLARS, TABLE, Price, Usage
 from roles.minds.anthropic.tape import read
 from roles.minds.mind import CannotResolve, MindFailed, NothingToPropose
+from roles.minds.registry import UnknownMind, check_mind
+from roles.prompts import conversations
 
 KEY = "sesame-open-1234"
 SOURCE = "int one = 1;\nint two = 2;\n"
@@ -371,3 +380,73 @@ def test_a_repair_starts_from_what_failed(bench: Bench) -> None:
     assert mended is not None
     assert mended.variants[0].files == {"kernel.cpp": "int whole;\n"}
     assert bench.mind([Turn(stop="refusal")]).repair(told(), first, "expected ';'") is None
+
+
+def test_recorded_conversations_answer_without_key_and_money(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = bench.mind([calls(EDIT), calls(SUBMIT)]).propose(told())
+    bench.workshop.forget()
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    options = AnthropicOptions(replay=bench.workshop.transcript("x1").parent)
+    check_mind("anthropic", options.model_dump(exclude_defaults=True))
+    replayed = AnthropicMind(options, bench.workshop)
+    means = Means(duty="x9")
+    assert replayed.propose(told(means=means)) == first
+    assert bench.api.answered() == 2
+    assert [call.dollars for call in bench.workshop.calls] == [0.0, 0.0]
+    with pytest.raises(MindFailed, match="not on record"):
+        replayed.propose(told(means=Means(duty="x10"), refused=("something else",)))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "ANTHROPIC_API_KEY is not set"),
+        ({"model": "claude-unheard-of"}, "price of model 'claude-unheard-of' is not known"),
+        ({"specialists": {"researcher": {"model": "claude-unheard-of"}}}, "claude-unheard-of"),
+        ({"specialists": {"plumber": {}}}, "specialists.plumber"),
+        ({"effort": "heroic"}, "effort"),
+        ({"depth": 3}, "depth"),
+        ({"replay": "/no/such/folder"}, "no folder of transcripts"),
+    ],
+)
+def test_what_is_missing_is_said_before_a_campaign(
+    options: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UnknownMind, match=re.escape(says)):
+        check_mind("anthropic", options)
+
+
+def test_a_price_that_is_given_makes_a_model_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS[0], KEY)
+    price = {"input": 1.0, "output": 2.0, "cache_write": 1.0, "cache_read": 0.1}
+    check_mind("anthropic", {"model": "mine", "prices": {"mine": price}})
+    assert Usage(input=10**6, output=10**6).dollars(Price.model_validate(price)) == pytest.approx(3.0)
+
+
+def test_a_long_request_has_its_own_price() -> None:
+    short, long = Usage(input=100_000, output=0), Usage(input=100_001, output=0)
+    price = TABLE["claude-haiku-5-5"]
+    assert long.dollars(price) == pytest.approx(5 * short.dollars(price), rel=1e-3)
+
+
+def test_nobody_imports_the_sdk_before_the_mind_is_made() -> None:
+    look = "import sys, team.cli, team.report.status, team.console; print('anthropic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "False\n"
+
+
+def test_no_prompt_holds_a_number_of_its_own() -> None:
+    """Whatever number a model reads comes from the law or from the ledger: the texts themselves have no digit."""
+    for path in (*Path(conversations.__file__).parent.glob("*.py"), Path(specialists.__file__)):
+        tree = ast.parse(path.read_text())
+        formats = {id(part) for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.format_spec
+                   for part in ast.walk(node.format_spec)}  # fmt: skip
+        texts_in = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+                    and id(n) not in formats]  # fmt: skip
+        assert texts_in
+        assert [text for text in texts_in if re.search(r"\d", text)] == []
+    law = Policy(search_uses=789, search_domains=("only.example",))
+    assert "789" in conversations.web_rules(law)
+    assert "only.example" in conversations.web_rules(law)

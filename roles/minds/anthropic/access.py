@@ -8,6 +8,7 @@ import httpx2
 
 from protocol.messages import ModelCall
 from roles.minds.anthropic.options import AnthropicOptions
+from roles.minds.anthropic.replay import Replay
 from roles.minds.anthropic.tape import Tape
 
 _OK = 200
@@ -73,12 +74,18 @@ class Recording(httpx2.BaseTransport):
         self._inner.close()
 
 
-def client_for(options: AnthropicOptions, recorder: Recorder) -> anthropic.Anthropic:
-    """The SDK's client, with its own retries. ``ANTHROPIC_BASE_URL`` and the key come from the environment."""
+def _network() -> httpx2.BaseTransport:
+    """The network, through the proxy that the environment names for it."""
     proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
     local = os.environ.get("ANTHROPIC_BASE_URL", "https:").startswith("http:")
-    inner = httpx2.HTTPTransport(proxy=None if local else proxy)
+    return httpx2.HTTPTransport(proxy=None if local else proxy)
+
+
+def client_for(options: AnthropicOptions, recorder: Recorder) -> anthropic.Anthropic:
+    """The SDK's client, with its own retries. ``ANTHROPIC_BASE_URL`` and the key come from the environment."""
+    inner = Replay(options.replay) if options.replay else _network()
     return anthropic.Anthropic(
+        api_key="none" if options.replay else None,
         max_retries=options.retries,
         timeout=options.seconds,
         default_headers={"Accept-Encoding": "identity"},  # the record holds the answer's text as it was sent

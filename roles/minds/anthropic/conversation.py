@@ -16,7 +16,6 @@ from anthropic.types.beta import BetaMessage, BetaMessageParam, BetaToolUnionPar
 
 from roles.minds.anthropic.access import Recorder
 from roles.minds.anthropic.options import AnthropicOptions, Voice
-from roles.minds.anthropic.prices import price_of
 from roles.minds.anthropic.purse import Purse, Spent
 
 Tool = BetaFunctionTool[Any]
@@ -75,7 +74,7 @@ class Conversation:
             fresh = len(json.dumps([setting.system, _sent(setting), messages[counted:]], default=_plain))
             try:
                 most = self._purse.answer_tokens(
-                    price_of(setting.voice.model, self._options.prices),
+                    self._options.price(setting.voice.model),
                     known,
                     fresh,
                     setting.searches,

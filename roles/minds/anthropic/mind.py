@@ -29,7 +29,6 @@ from roles.minds.anthropic.consult import consult_tool
 from roles.minds.anthropic.conversation import Conversation, Ended, Setting, Tool
 from roles.minds.anthropic.options import AnthropicOptions
 from roles.minds.anthropic.pad import Pad
-from roles.minds.anthropic.prices import price_of
 from roles.minds.anthropic.purse import Purse
 from roles.minds.anthropic.tape import Tape
 from roles.minds.anthropic.tools import check_tool, pad_tools, shelf_tools
@@ -48,7 +47,7 @@ class AnthropicMind:
 
     def __init__(self, options: AnthropicOptions, workshop: Workshop) -> None:
         self._options, self._workshop = options, workshop
-        self._prices = {model: price_of(model, options.prices) for model in options.models}
+        self._prices = {model: options.price(model) for model in options.models}
         self._purse = Purse(Means())
         self._recorder = Recorder(self._tape(Means()), self._count)
         self._client = client_for(options, self._recorder)

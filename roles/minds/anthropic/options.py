@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from protocol.messages import Message
-from roles.minds.anthropic.prices import Price
+from roles.minds.anthropic.prices import FREE, Price, price_of
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
@@ -39,6 +39,10 @@ class AnthropicOptions(Voice):
         """Who speaks as this specialist; as the agent itself when none is named."""
         own = {name: voice for name, voice in self.specialists.items() if name == specialist}
         return own.get(specialist, Voice(model=self.model, effort=self.effort))  # type: ignore[call-overload]
+
+    def price(self, model: str) -> Price:
+        """What an answer of this model costs here; ``UnknownPrice`` when nobody said."""
+        return FREE if self.replay else price_of(model, self.prices)
 
     @property
     def models(self) -> tuple[str, ...]:

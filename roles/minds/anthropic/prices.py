@@ -53,6 +53,10 @@ TABLE: dict[str, Price] = {
 }
 
 
+FREE = _price(0.0, 0.0)
+"""Of answers that are on record already."""
+
+
 class UnknownPrice(Exception):
     """Nobody said what a model costs, so no budget could be kept."""
 
