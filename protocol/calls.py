@@ -34,3 +34,9 @@ def closed(asked: AgentState, kind: str, duty: str, lost: bool) -> None:
         return
     for settled in (duty, *asked.lost.pop(kind, ())):
         asked.counted.pop(settled, None)
+
+
+def interrupted(asked: AgentState) -> None:
+    """The campaign was broken off: whatever the agent had open is lost."""
+    if asked.open is not None and (duty := getattr(asked.open.duty, "id", "")):
+        closed(asked, asked.open.duty.kind, duty, lost=True)

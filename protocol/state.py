@@ -398,6 +398,7 @@ def _resumed(state: CampaignState, event: ev.Event, body: ev.Resumed) -> None:
     state.wrap_up = "" if state.finished else state.wrap_up  # one that was not carried out yet still stands
     state.stop = state.finished = ""
     for agent in state.agents.values():
+        calls.interrupted(agent)
         agent.open, agent.alive, agent.absent_since, agent.failures = None, False, event.time, 0
     state.idle_time += max(0.0, event.time - state.last_time)
 

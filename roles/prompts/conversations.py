@@ -35,12 +35,12 @@ def question_text(specialist: Specialist, briefing: Briefing, question: str) -> 
     return "\n\n".join([f"# Task `{briefing.task}` ({briefing.language})", *parts, f"## Question\n\n{question}"])
 
 
-def web_rules(law: Policy) -> str:
-    """How a search on the web is done."""
+def web_rules(law: Policy, uses: int) -> str:
+    """How the web is searched, ``uses`` times at most in one go: the law's number, or what there is money for."""
     return bullets(
         "The web",
         (
-            f"You may search {law.search_uses} times, and only in: {', '.join(law.search_domains)}.",
+            f"You may search {uses} times in one go, and only in: {', '.join(law.search_domains)}.",
             "Report only sources that a search of yours returned; nothing else is accepted.",
         ),
     )

@@ -48,6 +48,15 @@ def test_what_a_lost_duty_cost_stays_and_its_record_may_be_gone_on_from() -> Non
     assert story.state.agents[A].counted == {}
 
 
+def test_what_was_open_when_the_campaign_was_broken_off_may_be_gone_on_from() -> None:
+    story = started(Policy())
+    first = answer(story, A)
+    story.say("", ev.Resumed(lost=(A,)))
+    story.say(A, ev.ExperimentJudged(experiment=first, verdict=Verdict.LOST, reason="the campaign was interrupted"))
+    assert story.state.agents[A].lost == {"experiment": (first,)}
+    assert is_counted(story.state, A, call(first))
+
+
 @pytest.mark.parametrize(
     ("law", "told"),
     [

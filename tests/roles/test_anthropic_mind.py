@@ -323,6 +323,18 @@ def test_a_search_has_the_laws_domains_and_brings_only_what_it_found(bench: Benc
     assert "not in an allowed domain" in _plain(bench.api.requests[3]["messages"][-1]["content"][0]["content"])
 
 
+@pytest.mark.parametrize(
+    ("means", "uses"),
+    [(Means(duty="s7"), 5), (Means(duty="s7", dollars=0.4), 2), (Means(duty="s7", tokens=120_000), 4)],
+)
+def test_a_search_does_no_more_than_its_allowance_pays_for(bench: Bench, means: Means, uses: int) -> None:
+    found = {"technique": "tiling", "category": "memory", "why": "because"}
+    report = use("report_search", **found, sources=[{"title": "mine", "locator": DOCS}])
+    script = [Turn(blocks=(*searched("tiling", ("Guide", DOCS)), report), stop="tool_use")]
+    bench.mind(script).research(told(means=means), "s7")
+    assert next(tool for tool in bench.api.requests[0]["tools"] if tool["name"] == "web_search")["max_uses"] == uses
+
+
 def test_each_specialist_speaks_with_its_own_voice(bench: Bench) -> None:
     own = {name: {"model": "claude-haiku-4-5"} for name in ("researcher", "merger", "inspector")}
     ask = use("consult", specialist="inspector", question="what is special?")
@@ -447,6 +459,6 @@ def test_no_prompt_holds_a_number_of_its_own() -> None:
                     and id(n) not in formats]  # fmt: skip
         assert texts_in
         assert [text for text in texts_in if re.search(r"\d", text)] == []
-    law = Policy(search_uses=789, search_domains=("only.example",))
-    assert "789" in conversations.web_rules(law)
-    assert "only.example" in conversations.web_rules(law)
+    rules = conversations.web_rules(Policy(search_domains=("only.example",)), 789)
+    assert "789" in rules
+    assert "only.example" in rules

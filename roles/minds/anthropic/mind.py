@@ -100,12 +100,14 @@ class AnthropicMind:
 
     def research(self, briefing: Briefing, duty_id: str) -> SearchReport:
         """A conversation of the researcher with the web at hand; its sources are those that a search returned."""
-        web = Web(briefing.law)
-        box = outbox.Once(outbox.Found, "report_search", "Report the technique that you chose.", web.refusal)
-        setting = self._as(RESEARCHER, [*shelf_tools(briefing), *box.tools()], box)
-        setting.server_tools, setting.searches, setting.seen = [web.tool()], web.left, web.take_in
         with self._at_work(briefing.means) as talk:
-            self._hold(talk, setting, f"{texts.search_text(briefing)}\n\n{conversations.web_rules(briefing.law)}")
+            price = self._prices[self._options.voice(RESEARCHER.name).model]
+            web = Web(briefing.law, self._purse.searches(price, briefing.law.search_uses))
+            box = outbox.Once(outbox.Found, "report_search", "Report the technique that you chose.", web.refusal)
+            setting = self._as(RESEARCHER, [*shelf_tools(briefing), *box.tools()], box)
+            setting.server_tools, setting.searches, setting.seen = [web.tool()], web.uses, web.take_in
+            rules = conversations.web_rules(briefing.law, web.uses)
+            self._hold(talk, setting, f"{texts.search_text(briefing)}\n\n{rules}")
         found = box.value()
         return SearchReport(
             id=duty_id,

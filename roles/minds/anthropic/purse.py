@@ -29,6 +29,16 @@ class Purse:
         self.tokens += call.tokens
         self.calls += 1
 
+    def searches(self, price: Price, most: int) -> int:
+        """How many searches the allowance pays for when half of it is kept for what follows: from one to ``most``."""
+        room = [most]
+        if self.means.dollars is not None:
+            each = _FOUND_TOKENS * max(price.input, price.cache_write) / _MILLION + SEARCH_DOLLARS
+            room.append(int((self.means.dollars - self.dollars) / 2 / each))
+        if self.means.tokens is not None:
+            room.append((self.means.tokens - self.tokens) // 2 // _FOUND_TOKENS)
+        return max(1, min(room))
+
     def answer_tokens(self, price: Price, known: int, fresh_bytes: int, searches: int, most: int) -> int:
         """How long an answer may be, at most ``most`` tokens; ``Spent`` when less than a useful one is left.
 

@@ -10,25 +10,20 @@ from roles.minds.anthropic.outbox import Found
 
 
 class Web:
-    """The searches of one conversation, done by the API itself."""
+    """The searches of one conversation, done by the API itself; one request does at most ``uses``."""
 
-    def __init__(self, law: Policy) -> None:
-        self._law = law
+    def __init__(self, law: Policy, uses: int) -> None:
+        self._law, self.uses = law, uses
         self._queries: list[str] = []
         self._seen: dict[str, str] = {}
         self._cited: dict[str, str] = {}
-
-    @property
-    def left(self) -> int:
-        """Searches that one request may do at most."""
-        return self._law.search_uses
 
     def tool(self) -> BetaWebSearchTool20250305Param:
         """The API's own tool, bound to the law's domains."""
         return {
             "type": "web_search_20250305",
             "name": "web_search",
-            "max_uses": self._law.search_uses,
+            "max_uses": self.uses,
             "allowed_domains": list(self._law.search_domains),
         }
 
