@@ -83,7 +83,21 @@ def test_a_technique_that_was_kept_or_never_judged_needs_no_difference(verdict: 
     assert refusal(story.state, B, plan("unroll"), "another base") is None
 
 
-@pytest.mark.parametrize("field", [name for name, field in Plan.model_fields.items() if field.is_required()])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "technique",
+        "category",
+        "bottleneck",
+        "evidence",
+        "change",
+        "mechanism",
+        "expected_gain",
+        "disproof",
+        "fallback",
+        "cell",
+    ],
+)
 def test_every_required_field_of_a_plan_is_required(field: str) -> None:
     words = plan().model_dump()
     with pytest.raises(ValidationError):
