@@ -302,7 +302,7 @@ MUTATIONS = (
     law("noise raises the threshold", "sequential", "max(log1p(policy.threshold), noise.floor if noise else 0.0)",
         "log1p(policy.threshold)"),
     work("a raised threshold is told", "team/report/status.py", "max(math.log1p(state.policy.threshold), noise.floor)",
-         "math.log1p(state.policy.threshold)", "team/report/test_report_status"),
+         "math.log1p(state.policy.threshold)", "team/report/test_report_setup"),
     law("measured every so often", "duties", "if len(state.verdicts) - state.measured_at >=", "if False and 0 >="),
     law("research is given", "duties", "research = state.owes_research and", "research = '' and", "forcing"),
     work("the cell names the moves", "roles/techniques/matrix.py", "for name in MOVES[where, phase])",

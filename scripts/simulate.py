@@ -78,7 +78,7 @@ def world_of(seed: int, agents: int) -> World:
     size = agents or dice.choice((1, 2, 2, 3, 3, 4, 4, 6))
     money = {"max_dollars": dice.choice((0.5, 2.0)), "duty_share": 0.1} if dice.random() < 0.3 else {}
     policy = Policy(
-        max_experiments=3 * agents or dice.randint(1, 30),
+        max_experiments=3 * agents or dice.randint(1, dice.choice((8, 8, 8, 30))),
         looks=(8, 16, 32),
         round_experiments=agents or dice.randint(2, 8),
         **money,

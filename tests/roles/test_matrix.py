@@ -32,6 +32,13 @@ def test_every_position_has_heavy_lifts_for_every_language(language, position) -
         assert all(moves(position, phase, language) for phase in Phase)
 
 
+def test_position_and_phase_name_the_cell_whose_moves_are_given_in_its_order() -> None:
+    for (position, phase), names in MOVES.items():
+        given = [moves(position, phase, language) for language in ("cpp", "cuda", "triton")]
+        assert {name for each in given for name in each} == set(names)
+        assert all(each == tuple(name for name in names if name in each) for each in given)
+
+
 def test_the_sweep_keeps_its_order_and_its_language() -> None:
     assert [each.name for each in sweep("cuda")] == [each.name for each in SWEEP]
     assert sweep("cpp") == SWEEP_ON_CPU

@@ -2,17 +2,20 @@
 
 import json
 import os
+from math import log1p
 from pathlib import Path
 
+import pytest
 from campaigns import Script
 from rich.console import Console
 
 from protocol.hardware import Hardware
+from protocol.messages import Noise
 from protocol.policy import Policy
 from protocol.problem import Operand, Problem
 from team.report.html import write_report
 from team.report.notes import notes
-from team.report.status import status
+from team.report.status import status, status_of
 from team.report.status_view import render_status
 
 PROBLEM = Problem(
@@ -57,6 +60,17 @@ def test_status_page_and_notes_show_what_was_agreed(tmp_path: Path) -> None:
     assert list(found["setup"]) == ["Operator", "Hardware", "Scope", "Known broken, in no verdict"]
     for where, text in shown.items():
         assert [words for words in SAID if words not in text] == [], where
+
+
+@pytest.mark.parametrize(("floor", "needs"), [(0.004, "1.00 %"), (0.04, "4.00 %")])
+def test_noise_above_the_threshold_raises_it_and_that_is_told(tmp_path: Path, floor: float, needs: str) -> None:
+    script = begun(tmp_path)
+    script.state.noise["cpu:0"] = Noise(restart_sd=0.01, restart_df=11, pair_sd=0.01, floor=floor)
+    found = status_of(script.state, None, script.now)
+    assert found["noise"]["cpu:0"]["threshold"] == max(log1p(0.01), floor)
+    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(render_status(found))
+    assert f"so a keep needs {needs}" in console.export_text()
 
 
 def test_without_blocks_there_is_the_scope_alone(tmp_path: Path) -> None:
