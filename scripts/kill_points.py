@@ -1,8 +1,8 @@
 """Kill random processes of real CPU campaigns at random moments, and audit what is left.
 
-    python scripts/kill_points.py [--kills 200] [--per-campaign 25] [--seed 0]
+    python scripts/kill_points.py [--kills 200] [--per-campaign 25] [--seed 0] [--side-by-side 1]
 
-Campaign ``n`` is played with seed ``--seed`` + n. The victims and the audit are those of
+A campaign mostly waits for processes to start, so a few may be played side by side. Campaign ``n`` is played with seed ``--seed`` + n. The victims and the audit are those of
 ``tests/team/campaign/killing.py``: driver, guardian, coordinator, agents, judges, runners, several at once, everything.
 Prints a table and writes ``benchmarks/results/kill-points.json``. The exit status is 1 when anything did not hold; the
 folder of that campaign is kept then.
@@ -13,10 +13,12 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -48,6 +50,8 @@ def report(tales: list[Tale], broken: dict[int, str], took: float) -> dict[str, 
     points = [point for tale in tales for point in tale.points]
     return {
         "cpu": f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}",
+        "commit": subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip(),
+        "load": os.getloadavg(),
         "campaigns": len(tales),
         "kill points": len(points),
         "processes killed": sum(len(point.killed) for point in points),
@@ -69,22 +73,23 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--per-campaign", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--side-by-side", type=int, default=1)
     parser.add_argument("--output", type=Path, default=RESULT)
     asked = parser.parse_args()
+    shares = [min(asked.per_campaign, asked.kills - done) for done in range(0, asked.kills, asked.per_campaign)]
     tales: list[Tale] = []
     broken: dict[int, str] = {}
     begun = time.monotonic()
     print("seed  kills  events  experiments  lost  landed  resumes  seconds", flush=True)
-    while (left := asked.kills - sum(len(tale.points) for tale in tales)) > 0 and len(broken) < 3:
-        seed = asked.seed + len(tales)
-        tale, why = play(seed, min(asked.per_campaign, left))
-        tales.append(tale)
-        figures = (tale.events, tale.experiments, tale.lost, tale.landed, tale.resumes)
-        widths = (6, 11, 4, 6, 7)
-        cells = "  ".join(f"{value:>{width}}" for value, width in zip(figures, widths, strict=True))
-        print(f"{seed:>4}  {len(tale.points):>5}  {cells}  {tale.seconds:>7.1f}  {why}", flush=True)
-        if why:
-            broken[seed] = why
+    with ThreadPoolExecutor(asked.side_by_side) as pool:
+        for tale, why in pool.map(play, range(asked.seed, asked.seed + len(shares)), shares):
+            tales.append(tale)
+            figures = (tale.events, tale.experiments, tale.lost, tale.landed, tale.resumes)
+            widths = (6, 11, 4, 6, 7)
+            cells = "  ".join(f"{value:>{width}}" for value, width in zip(figures, widths, strict=True))
+            print(f"{tale.seed:>4}  {len(tale.points):>5}  {cells}  {tale.seconds:>7.1f}  {why}", flush=True)
+            if why:
+                broken[tale.seed] = why
     found = report(tales, broken, time.monotonic() - begun)
     asked.output.parent.mkdir(parents=True, exist_ok=True)
     asked.output.write_text(json.dumps(found, indent=1) + "\n")

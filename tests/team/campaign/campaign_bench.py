@@ -94,13 +94,13 @@ class Bench:
         (ledger,) = self.home.glob("runs/*/ledger.sqlite")
         return ledger.parent
 
-    def events(self) -> list[ev.Event]:
-        """What is in the ledger so far; nothing before there is one."""
+    def events(self, after: int = 0) -> list[ev.Event]:
+        """What is in the ledger so far, above number ``after``; nothing before there is one."""
         found = list(self.home.glob("runs/*/ledger.sqlite"))
         if not found:
             return []
         with suppress(LedgerError), Ledger(found[0]) as ledger:
-            return list(ledger.events())
+            return list(ledger.events(after))
         return []
 
     def state(self) -> CampaignState:

@@ -129,7 +129,7 @@ class Killing:
     def _at_work(self) -> bool:
         """Whether a duty was handed out since the driver was started."""
         assert self._driver is not None
-        fresh = self._bench.events()[self._from :]
+        fresh = self._bench.events(after=self._from)
         return self._driver.poll() is None and any(e.body.kind == "duty_given" for e in fresh)
 
     def _kill(self) -> None:
@@ -187,7 +187,7 @@ class Killing:
         begun = len(self._bench.events())
         assert self._driver is not None
         deadline = time.monotonic() + _END_S
-        while not any(e.body.kind == "experiment_judged" for e in self._bench.events()[begun:]):
+        while not any(e.body.kind == "experiment_judged" for e in self._bench.events(after=begun)):
             self._go_on_when_dead()
             if time.monotonic() > deadline:
                 raise Broken(f"no experiment in {_END_S:.0f} s after the last kill; {self._said()}")
