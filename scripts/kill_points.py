@@ -2,10 +2,11 @@
 
     python scripts/kill_points.py [--kills 200] [--per-campaign 25] [--seed 0] [--side-by-side 1]
 
-A campaign mostly waits for processes to start, so a few may be played side by side. Campaign ``n`` is played with seed ``--seed`` + n. The victims and the audit are those of
-``tests/team/campaign/killing.py``: driver, guardian, coordinator, agents, judges, runners, several at once, everything.
-Prints a table and writes ``benchmarks/results/kill-points.json``. The exit status is 1 when anything did not hold; the
-folder of that campaign is kept then.
+A campaign mostly waits for processes to start, so a few may be played side by side. Campaign ``n`` is played with seed
+``--seed`` + n. The victims and the audit are those of ``tests/team/campaign/killing.py``: driver, guardian,
+coordinator, agents, judges, runners, several at once, everything. Prints a table and writes
+``benchmarks/results/kill-points.json``. The exit status is 1 when anything did not hold; the folder of that campaign is
+kept then.
 """
 
 import argparse
