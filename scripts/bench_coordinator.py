@@ -42,15 +42,21 @@ from protocol.ledger import Ledger, row_of  # noqa: E402
 from protocol.messages import (  # noqa: E402
     Baseline,
     Build,
+    Compared,
     DeviceInfo,
     Duty,
     Experiment,
+    Insight,
     Measurement,
     Outcome,
     Plan,
     Profile,
     ProfileReport,
+    Recheck,
+    RecheckReport,
     Remeasure,
+    Research,
+    ResearchReport,
     ResolveMerge,
     Rest,
     Role,
@@ -143,6 +149,14 @@ class Agents:
         elif isinstance(duty, VerifyLanding):
             seen = self.measured(0.03)
             body = ev.LandingMeasured(duty=duty.id, experiment=duty.experiment, device=name, measurement=seen)
+        elif isinstance(duty, Research):
+            insight = Insight(what=WORDS, why=WORDS, next=WORDS)
+            body = ev.ResearchReported(report=ResearchReport(id=duty.id, insights=(insight,)))
+        elif isinstance(duty, Recheck):
+            line = Compared(what="site", card=WORDS, seen=WORDS, holds=True)
+            body = ev.RecheckReported(
+                report=RecheckReport(id=duty.id, experiment=duty.experiment, technique=duty.technique, compared=(line,))
+            )
         elif isinstance(duty, ResolveMerge):
             body = ev.MergeResolved(duty=duty.id, experiment=duty.experiment, why="no idea")
         else:

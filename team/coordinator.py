@@ -19,7 +19,6 @@ from protocol.journal import Journal
 from protocol.landings import pending
 from protocol.ledger import Ledger, LedgerError
 from protocol.messages import DeviceInfo, ModelCall, Plan
-from protocol.steering import outlives
 from team import scribe
 from team.commits import Commits
 from team.coordination import Coordination
@@ -76,10 +75,7 @@ class Coordinator:
         return os.getpid()
 
     async def resume(self) -> None:
-        """Go on after a stop or a crash of the whole campaign. Requests to stop or pause the old one are void."""
-        for path, request in self._run.inbox.waiting():
-            if not outlives(request):
-                path.unlink(missing_ok=True)
+        """Go on after a stop or a crash of the whole campaign."""
         self._coordination.resume()
         await self._durable()
 

@@ -7,7 +7,7 @@ process that dies.
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,12 @@ class Inbox:
         fresh = self.folder / f".{secrets.token_hex(8)}"
         fresh.write_text(request.model_dump_json())
         fresh.rename(self.folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}{_SUFFIX}")
+
+    def void(self, stands: Callable[[Request], bool]) -> None:
+        """Remove the requests that do not stand any more."""
+        for path, request in self.waiting():
+            if not stands(request):
+                path.unlink(missing_ok=True)
 
     def waiting(self) -> Iterator[tuple[Path, Request]]:
         """Requests that nobody has taken in yet, oldest first. Whoever has done so removes the file."""

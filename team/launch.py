@@ -25,6 +25,7 @@ from protocol.policy import Policy
 from protocol.problem import Problem
 from protocol.snapshot import restore
 from protocol.state import CampaignState
+from protocol.steering import outlives
 from roles.techniques.catalog import pool
 from roles.techniques.strategy import strategy_for
 from team.errors import UserError
@@ -291,11 +292,21 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(before)
 
 
+@contextmanager
+def _held(run: Run, resume: bool) -> Iterator[None]:
+    """Hold the campaign. To resume is a newer word than a request to stop or pause that was left for an older driver;
+    what is asked from now on, also while Ray is starting, is meant for this one."""
+    with run.owned():
+        if resume:
+            run.inbox.void(outlives)
+        yield
+
+
 def conduct(run: Run, address: str | None, resume: bool, watch: Callable[[threading.Event], None]) -> CampaignState:
     """Run a prepared campaign to its end. ``watch`` shows it to the user until its event is set."""
     examine(run)
     members = len(state_of(run).started.members)
-    with run.owned(), _stderr_to(run.log("driver")), ray_session(run, members, address) as ray:
+    with _held(run, resume), _stderr_to(run.log("driver")), ray_session(run, members, address) as ray:
         campaign = Campaign(ray, run, resume)
         over = threading.Event()
         tending = threading.Thread(target=campaign.tend, args=(over,), name="tend", daemon=True)

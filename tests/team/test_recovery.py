@@ -1,5 +1,6 @@
 """What may be wrong on disk when a campaign goes on: each case is mended and told, or refused with its remedy."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -31,8 +32,11 @@ from protocol.messages import (
 from protocol.policy import Policy
 from protocol.snapshot import restore
 from protocol.state import CampaignState
+from protocol.steering import Request
 from team import recovery
+from team.coordinator import Coordinator
 from team.errors import UserError
+from team.launch import _held
 from team.recovery import examine, mend, room
 from team.runs import Run
 from team.workspace.hub import Hub
@@ -213,6 +217,7 @@ NOBODY = """
 import os, sys
 from pathlib import Path
 from team.errors import UserError
+from team.launch import _held
 from team.recovery import examine
 from team.runs import Run
 os.setgid(65534)
@@ -296,6 +301,25 @@ def test_a_ledger_that_lost_its_tail_does_not_leave_main_unverified(campaign: Ca
     (said,) = campaign.mended()
     assert "no verification" in said
     assert campaign.hub.main == campaign.baseline
+
+
+def test_what_is_asked_while_a_campaign_is_resumed_is_not_lost(campaign: Campaign) -> None:
+    """A stop for the old driver is void, one that comes while the new one starts Ray is carried out."""
+    inbox = campaign.run.inbox
+    for kind in ("stop", "pause", "wrap-up"):
+        inbox.leave(Request(kind=kind, why="for the old one"))
+    with _held(campaign.run, resume=True):
+        assert [request.kind for _, request in inbox.waiting()] == ["wrap-up"]
+        inbox.leave(Request(kind="stop", why="for the new one"))
+        coordinator = Coordinator(str(campaign.run.folder))
+        asyncio.run(_resumed(coordinator))
+    assert list(inbox.waiting()) == []
+    assert (campaign.state().wrap_up, campaign.state().stop) == ("for the old one", "for the new one")
+
+
+async def _resumed(coordinator: Coordinator) -> None:
+    await coordinator.resume()
+    await coordinator._take_requests()
 
 
 def test_the_command_line_says_it_in_one_sentence(campaign: Campaign, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ class Killing:
         begun = len(self._bench.events())
         assert self._driver is not None
         deadline = time.monotonic() + _END_S
-        while not any(e.body.kind == "experiment_judged" for e in self._bench.events(after=begun)):
+        while not any(e.body.kind == "experiment_judged" for e in self._bench.events(after=max(begun, self._from))):
             self._go_on_when_dead()
             if time.monotonic() > deadline:
                 raise Broken(f"no experiment in {_END_S:.0f} s after the last kill; {self._said()}")
