@@ -196,14 +196,14 @@ def status(campaign: RunArgument = None, as_json: AsJson = False) -> None:
 @app.command()
 def log(campaign: RunArgument = None, as_json: AsJson = False) -> None:
     """Every experiment, with its numbers and its reason."""
-    from team.report.log import log_rows, log_table
+    from team.report.log import log_lines, log_rows
     from team.runs import find_run
 
     rows = log_rows(find_run(campaign).folder)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
     else:
-        _print(log_table(rows))
+        _print(log_lines(rows))
 
 
 @app.command()

@@ -4,7 +4,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
+from rich.padding import Padding
 from rich.text import Text
 
 from protocol.messages import Estimate, Measurement
@@ -126,33 +127,51 @@ def _costs(experiment: ExperimentState) -> Row:
     }
 
 
-def log_table(rows: list[Row], width: int | None = None) -> Table:
-    """The rows for a terminal; the reason takes the width that is left."""
-    table = Table(box=None, pad_edge=False, header_style="dim", width=width)
-    for name in ("#", "agent", "device", "verdict", "speedup", "idea", "commit", "why"):
-        table.add_column(name, justify="right" if name == "#" else "left", no_wrap=name != "why", overflow="ellipsis")
-    for row in rows:
-        table.add_row(*_cells(row))
-    return table
+_COLUMNS = ("#", "agent", "device", "verdict", "speedup", "commit")
 
 
-def _cells(row: Row) -> list[Text]:
+def log_lines(rows: list[Row]) -> Group:
+    """The rows for a terminal: a line of figures each, which 80 columns hold, and under it the idea and the reason."""
+    figures = [_figures(row) for row in rows]
+    head = [Text(name, "dim") for name in _COLUMNS]
+    widths = [max(cell.cell_len for cell in column) for column in zip(head, *figures, strict=True)]
+    parts: list[Text | Padding] = [_joined(head, widths)]
+    for row, cells in zip(rows, figures, strict=True):
+        parts += [_joined(cells, widths), Padding(Text(_told(row), "dim"), (0, 0, 0, widths[0] + 2))]
+    return Group(*parts)
+
+
+def _joined(cells: list[Text], widths: list[int]) -> Text:
+    """One line: the number to the right, all else to the left."""
+    number, *others = (cell.copy() for cell in cells)
+    number.align("right", widths[0])
+    for cell, width in zip(others, widths[1:], strict=True):
+        cell.align("left", width)
+    line = Text("  ").join([number, *others])
+    line.rstrip()
+    return line
+
+
+def _figures(row: Row) -> list[Text]:
     verdict = row["verdict"] or row["state"]
-    figures = w.speedup(row["speedup"])
+    speedup = w.speedup(row["speedup"])
     if row["speedup"] is not None:
-        figures += f" [{w.speedup(row['low'])[:-1]}, {w.speedup(row['high'])[:-1]}]"
-    commit = w.short_commit(row["landed_commit"] or row["commit"])
-    values = w.plain(w.parameters(row["parameters"]))
+        speedup += f" [{w.speedup(row['low'])[:-1]}, {w.speedup(row['high'])[:-1]}]"
     return [
         Text(str(row["number"] or "")),
         Text(w.plain(row["agent"]), "cyan"),
         Text(w.short_device(row["device"])),
         Text(verdict + (" landed" if row["landed"] else ""), _style(row)),
-        Text(figures),
-        Text(w.plain(row["technique"]) + (f" ({values})" if values else "")),
-        Text(commit, "bold" if row["landed"] else "dim"),
-        Text(w.plain(row["reason"] + _landing(row))),
+        Text(speedup),
+        Text(w.short_commit(row["landed_commit"] or row["commit"]), "bold" if row["landed"] else "dim"),
     ]
+
+
+def _told(row: Row) -> str:
+    """The idea, with its values, and why it was judged so."""
+    values = w.parameters(row["parameters"])
+    idea = row["technique"] + (f" ({values})" if values else "")
+    return w.plain(": ".join(part for part in (idea, row["reason"] + _landing(row)) if part))
 
 
 def _landing(row: Row) -> str:

@@ -8,13 +8,13 @@ from campaigns import Script, campaign
 from rich.console import Console
 
 from protocol import events as ev
-from protocol.messages import Verdict
-from team.report.log import log_rows, log_table
+from protocol.messages import Parameter, Verdict
+from team.report.log import log_lines, log_rows
 
 
 def shown(rows: list[dict[str, object]], width: int = 150) -> str:
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(log_table(rows))
+    console.print(log_lines(rows))
     return console.export_text()
 
 
@@ -44,6 +44,20 @@ def test_running_planning_lost_and_withdrawn(tmp_path: Path) -> None:
     ]
     assert "its agent was restarted" in shown(rows)
     assert "planning" in shown(rows)
+
+
+def test_no_figure_is_lost_on_a_narrow_terminal(tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    script.start()
+    script.baselines()
+    ident = script.begin("exploiter-1", script.plan())
+    values: dict[str, Parameter] = {f"a_long_name_{n}": n for n in range(20)}
+    script.end(ident, Verdict.KEEP, 0.0, 0.1, "a reason of many words " * 9, values)
+    text = shown(log_rows(tmp_path), width=80)
+    assert "\u2026" not in text
+    for figure in ("exploiter-1", "KEEP", "1.000x [0.", "a_long_name_19=19"):
+        assert figure in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_row_has_the_figures(tmp_path: Path) -> None:

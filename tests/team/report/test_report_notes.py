@@ -17,7 +17,7 @@ from protocol.messages import Verdict
 from protocol.state import CampaignState, apply
 from team.report.html import page
 from team.report.lines import line
-from team.report.log import log_table, rows_of
+from team.report.log import log_lines, rows_of
 from team.report.notes import cell, notes, perf_log
 from team.report.reading import read_story
 from team.report.staircase import ascii_staircase, spark
@@ -167,6 +167,6 @@ def test_any_sequence_of_events_renders(sequence: list[tuple[str, int, Verdict, 
             said = line(event, state, 100)
             assert said is None or said.isascii()
         console = Console(file=open(os.devnull, "w"), width=100)  # noqa: SIM115
-        console.print(render_status(status_of(state, 1, script.now)), log_table(rows_of(state)))
+        console.print(render_status(status_of(state, 1, script.now)), log_lines(rows_of(state)))
         assert page(story, Path(folder), None, script.now).endswith("</html>\n")
         assert notes(state)
