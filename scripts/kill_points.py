@@ -80,6 +80,7 @@ def main() -> int:
     shares = [min(asked.per_campaign, asked.kills - done) for done in range(0, asked.kills, asked.per_campaign)]
     tales: list[Tale] = []
     broken: dict[int, str] = {}
+    found: dict[str, object] = {}
     begun = time.monotonic()
     print("seed  kills  events  experiments  lost  landed  resumes  seconds", flush=True)
     with ThreadPoolExecutor(asked.side_by_side) as pool:
@@ -91,9 +92,9 @@ def main() -> int:
             print(f"{tale.seed:>4}  {len(tale.points):>5}  {cells}  {tale.seconds:>7.1f}  {why}", flush=True)
             if why:
                 broken[tale.seed] = why
-    found = report(tales, broken, time.monotonic() - begun)
-    asked.output.parent.mkdir(parents=True, exist_ok=True)
-    asked.output.write_text(json.dumps(found, indent=1) + "\n")
+            found = report(tales, broken, time.monotonic() - begun)  # so a run that is ended early leaves its figures
+            asked.output.parent.mkdir(parents=True, exist_ok=True)
+            asked.output.write_text(json.dumps(found, indent=1) + "\n")
     print({name: value for name, value in found.items() if name != "tales"})
     return 1 if broken else 0
 
