@@ -69,7 +69,7 @@ MUTATIONS = (
     law("simpler spares workloads", "verdict", "and spared", ""),
     law("simpler flat band", "verdict", "and overall.gain > log1p(-policy.simpler_flat_band)", ""),
     law("unresolved", "verdict", "return Verdict.UNRESOLVED, decision", "return Verdict.REVERT, decision"),
-    law("lost counts nothing", "counters", "_NEVER_RAN = (Verdict.LOST,)", "_NEVER_RAN = ()"),
+    law("lost counts nothing", "state", "if body.verdict is Verdict.LOST:\n", "if False:\n", "stopping"),
     law("search after three", "counters", "agent.owes_search, streaks.since_search = True, 0", "pass"),
     law("keep clears the streak", "counters", "streaks.without_keep = streaks.since_search = 0", "pass"),
     law("credit", "counters", "    _credit(state, experiment.plan)\n", ""),

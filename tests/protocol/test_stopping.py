@@ -5,7 +5,7 @@ from story import A, B, Story, estimate, measured, plan, started
 
 from protocol import events as ev
 from protocol.duties import ending
-from protocol.messages import Search, Strategy, SweepItem, Verdict
+from protocol.messages import Experiment, Search, Strategy, SweepItem, Verdict
 from protocol.policy import Policy
 from protocol.rounds import recap
 from protocol.stuck import team_is_stuck, what_follows
@@ -30,6 +30,16 @@ def test_all_stuck_at_once_means_that_everybody_searches() -> None:
     assert isinstance(story.duty(A), Search)
     assert isinstance(story.duty(B), Search)
     assert not team_is_stuck(story.state), "counted afresh"
+
+
+def test_what_was_lost_makes_nobody_stuck_and_is_no_try() -> None:
+    story = started(Policy.model_validate({**CALM, "stuck_after": 3}))
+    for agent in (A, B):
+        for _ in range(3):
+            story.experiment(agent, Verdict.LOST)
+    assert not team_is_stuck(story.state)
+    assert (story.state.tail.reverts, story.state.planned) == (0, {})
+    assert isinstance(story.duty(A), Experiment)
 
 
 def test_twice_in_a_row_proposes_submission_and_a_keep_withdraws_it() -> None:
