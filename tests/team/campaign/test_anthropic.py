@@ -89,6 +89,7 @@ def test_without_a_key_nothing_starts(bench: Bench, monkeypatch: pytest.MonkeyPa
     assert not bench.home.exists()
 
 
+@pytest.mark.slow
 def test_a_model_makes_a_kernel_faster_and_its_key_stays_with_its_mind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from conftest import KERNEL, git
 from hypothesis import example, given
 from hypothesis import strategies as st
+from one_of_sixteen import one_agent
 
 from team.workspace.command import Git
 from team.workspace.hub import Hub
@@ -20,20 +21,10 @@ from team.workspace.objects import Objects, Refused
 from team.workspace.worktree import Conflict
 
 
-def _one_agent(run: str, number: int, repeats: int) -> str:
-    hub = Hub.open(Path(run))
-    for turn in range(repeats):
-        tree = hub.worktree(f"agent-{number}")
-        made = tree.commit({"kernel.cpp": f"// {number} {turn}\n"}, "x", {}, ("kernel.cpp",))
-        tree.reset(made)
-        tree.remove()
-    return hub.resolve(f"agent/agent-{number}")
-
-
 @pytest.mark.parametrize("times", [3, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
 def test_sixteen_agents_come_and_go_in_parallel(hub: Hub, times: int) -> None:
     with multiprocessing.get_context("spawn").Pool(16) as pool:
-        heads = pool.starmap(_one_agent, [(str(hub.run_dir), number, times) for number in range(16)])
+        heads = pool.starmap(one_agent, [(str(hub.run_dir), number, times) for number in range(16)])
     assert len(set(heads)) == 16
     assert all(len(hub.log(head, since=hub.main)) == times for head in heads)
     assert hub.git.text("worktree", "list", "--porcelain").count("worktree ") == 1
