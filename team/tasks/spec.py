@@ -163,13 +163,22 @@ class TaskSpec(_Strict):
         return self.tolerance.get(output) or self.tolerance.get("default") or Tolerance()
 
 
+def _no_task(place: Path) -> UserError:
+    """What is there in place of a task's folder, and what to type instead."""
+    if place.is_dir():
+        return UserError(f"There is no task.toml in {place}.", "Write one with: kernelteam init KERNEL_FILE")
+    if place.exists():
+        return UserError(f"{place} is a file, and a task is a folder.", f"Make one with: kernelteam init {place}")
+    return UserError(f"There is no folder {place}.", "Name the folder of a task, as examples/matmul_cpu is one.")
+
+
 def read_spec(folder: Path) -> TaskSpec:
     """The spec of the task in ``folder``; a ``UserError`` names the first thing that is wrong."""
     path = folder / "task.toml"
     try:
         raw: dict[str, Any] = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise UserError(f"There is no task.toml in {folder}.", "Write one with: kernelteam init KERNEL_FILE") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_task(folder) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not valid TOML: {error}.", "Correct that line.") from None
     try:

@@ -46,6 +46,20 @@ def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...],
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize("command", ["run", "eval"])
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [("nosuch", "There is no folder"), ("kernel.cpp", "kernelteam init"), ("empty", "There is no task.toml")],
+)
+def test_what_is_no_task_is_said_to_be_what_it_is(tmp_path: Path, command: str, place: str, says: str) -> None:
+    (tmp_path / "kernel.cpp").write_text("")
+    (tmp_path / "empty").mkdir()
+    done = call(tmp_path / "home", command, str(tmp_path / place))
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert says in done.stderr
+
+
 def test_no_arguments_show_the_help(tmp_path: Path) -> None:
     done = call(tmp_path / "home")
     assert done.returncode == 0
