@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import KERNEL, fingerprint, git, make_repository
+from repositories import KERNEL, fingerprint, git, make_repository
 
 from protocol.messages import Estimate
 from protocol.record import Proof

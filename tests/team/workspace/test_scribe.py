@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import git, make_repository
+from repositories import git, make_repository
 
 from protocol import events as ev
 from protocol.messages import Role

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import fingerprint, git
+from repositories import fingerprint, git
 
 from team.errors import UserError
 from team.workspace.hub import Hub

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KERNEL, git
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_of_sixteen import one_agent
+from repositories import KERNEL, git
 
 from team.workspace.command import Git
 from team.workspace.hub import Hub
