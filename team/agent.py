@@ -166,9 +166,7 @@ class Agent:
                 return
             except JudgeDied as died:
                 why = str(died)
-                log.warning("%s; starting another judge", why)
-                desk.judge.close()
-                desk.judge = self._judge()
+                self._replace_judge(desk, why)
         if not isinstance(duty, Experiment):
             raise RuntimeError(f"{_JUDGE_TRIES} judges in a row died: {why}")
         self._report(desk, NothingProposed(experiment=duty.id, why=f"{_JUDGE_TRIES} judges died on it: {why}"[:500]))
@@ -182,7 +180,8 @@ class Agent:
         editable, scratch = tuple(self._options["editable"]), self._run.scratch(self._member.name)
         name = self._member.name
         kept, count = self._run.transcripts(name), self._line.spent
-        workshop = AgentWorkshop(self._hub, scratch / "workshop", kept, lambda tree: self._look(desk, tree), count)
+        place = scratch / "workshop"
+        workshop = AgentWorkshop(self._hub, place, kept, lambda tree: self._look(desk, tree), count, editable)
         desk = Desk(
             name=self._member.name,
             device=self._device,
@@ -206,10 +205,13 @@ class Agent:
         try:
             return desk.judge.check(request)
         except JudgeDied as died:
-            log.warning("%s; starting another judge", died)
-            desk.judge.close()
-            desk.judge = self._judge()
+            self._replace_judge(desk, str(died))
             return Measurement(outcome=Outcome.CRASHED, detail=f"the judge died of it: {died}")
+
+    def _replace_judge(self, desk: Desk, why: str) -> None:
+        log.warning("%s; starting another judge", why)
+        desk.judge.close()
+        desk.judge = self._judge()
 
     def _judge(self) -> Judge:
         law = Policy.model_validate(self._options["policy"])

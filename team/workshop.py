@@ -3,16 +3,17 @@ place for transcripts, and the account in the ledger."""
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from protocol.messages import Measurement, ModelCall
+from protocol.messages import Measurement, ModelCall, Outcome
 from team.workspace.hub import Hub
 
 
 class AgentWorkshop:
     """One agent's, below ``scratch``; transcripts are kept in a folder of their own. ``look`` is the judge's quick
-    look at a folder, ``count`` tells the lead of a model's answer."""
+    look at a folder, ``count`` tells the lead of a model's answer; only ``editable`` files may differ from a commit."""
 
     def __init__(
         self,
@@ -21,33 +22,40 @@ class AgentWorkshop:
         transcripts: Path,
         look: Callable[[Path], Measurement],
         count: Callable[[ModelCall], None],
+        editable: Collection[str],
     ) -> None:
         self._hub = hub
         self._scratch = scratch
         self._transcripts = transcripts
         self._look = look
         self._count = count
+        self._editable = editable
 
-    def lay_out(self, base: str) -> Path:
+    @contextmanager
+    def laid_out(self, base: str) -> Iterator[Path]:
         """See ``roles.minds.mind.Workshop``."""
-        folder = self.clear_place()
-        shutil.copytree(self._hub.export(base, self._scratch / "snapshots"), folder, dirs_exist_ok=True)
-        return folder
+        with self.cleared() as folder:
+            shutil.copytree(self._hub.export(base, self._scratch / "snapshots"), folder, dirs_exist_ok=True)
+            yield folder
 
-    def clear_place(self) -> Path:
+    @contextmanager
+    def cleared(self) -> Iterator[Path]:
         """See ``roles.minds.mind.Workshop``."""
         self._scratch.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="try-", dir=self._scratch))
+        folder = Path(tempfile.mkdtemp(prefix="try-", dir=self._scratch))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def check(self, base: str, files: Mapping[str, str]) -> Measurement:
         """See ``roles.minds.mind.Workshop``."""
-        folder = self.lay_out(base)
-        try:
+        if foreign := sorted(set(files).difference(self._editable)):
+            return Measurement(outcome=Outcome.BUILD_FAILED, detail=f"{foreign[0]} is not editable; nothing was built")
+        with self.laid_out(base) as folder:
             for path, text in files.items():
                 (folder / path).write_text(text)
             return self._look(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def transcript(self, duty: str) -> Path:
         """See ``roles.minds.mind.Workshop``."""

@@ -6,9 +6,7 @@ editable files where they lie, and writes one JSON file with its plan. Its cost 
 
 import hashlib
 import shlex
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,7 +172,7 @@ class CommandMind:
         """One call in an empty folder: the record is all it gets."""
         self._spent = 0.0
         try:
-            with self._empty() as folder:
+            with self._workshop.cleared() as folder:
                 text = texts.reflect_text(chronicle) + _ANSWERS["research"]
                 insights = self._call(folder, text, chronicle.model_dump_json(indent=1)).insights
         except _Useless as useless:
@@ -196,7 +194,7 @@ class CommandMind:
 
     def _ask(self, briefing: Briefing, text: str, overlay: Mapping[str, str] | None = None) -> _Try:
         """One call; ``_Useless`` says what is wrong with what came back."""
-        with self._copy(briefing.base) as folder:
+        with self._workshop.laid_out(briefing.base) as folder:
             for path, content in (overlay or {}).items():
                 (folder / path).write_text(content)
             before = _digests(folder)
@@ -224,22 +222,6 @@ class CommandMind:
         if answer is None:
             raise _Useless(f"it left no answer (exit {ended.status}): {ended.transcript[-_TAIL:].strip()}")
         return answer
-
-    @contextmanager
-    def _empty(self) -> Iterator[Path]:
-        folder = self._workshop.clear_place()
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    @contextmanager
-    def _copy(self, base: str) -> Iterator[Path]:
-        folder = self._workshop.lay_out(base)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _environment(self, place: Path) -> dict[str, str]:
         return {

@@ -1,6 +1,7 @@
 """What every mind can do, in one screenful."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -38,16 +39,19 @@ class MindFailed(NothingToPropose):
 class Workshop(Protocol):
     """What an agent lends to its mind: folders of its own, the judge's quick look, a place for records, an account."""
 
-    def lay_out(self, base: str) -> Path:
-        """A fresh folder with the task as it stands at commit ``base``; the mind's to change and to delete."""
+    def laid_out(self, base: str) -> AbstractContextManager[Path]:
+        """A folder with the task as it stands at commit ``base``, the mind's to change; it is gone afterwards."""
         ...
 
-    def clear_place(self) -> Path:
-        """A fresh, empty folder; the mind's to fill and to delete."""
+    def cleared(self) -> AbstractContextManager[Path]:
+        """An empty folder, the mind's to fill; it is gone afterwards."""
         ...
 
     def check(self, base: str, files: Mapping[str, str]) -> Measurement:
-        """Build and check ``base`` with these editable files changed (path -> new text). Nothing is timed."""
+        """Build and check ``base`` with these editable files changed (path -> new text). Nothing is timed.
+
+        A file that is not editable is refused as an outcome, in words for the mind.
+        """
         ...
 
     def transcript(self, duty: str) -> Path:

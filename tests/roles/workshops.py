@@ -2,7 +2,8 @@
 
 import itertools
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from protocol.messages import Measurement, ModelCall, Outcome, WorkloadCheck
@@ -11,10 +12,10 @@ from protocol.messages import Measurement, ModelCall, Outcome, WorkloadCheck
 class NoWorkshop:
     """For minds that need none."""
 
-    def lay_out(self, base: str) -> Path:
+    def laid_out(self, base: str) -> AbstractContextManager[Path]:
         raise AssertionError("nothing is lent here")
 
-    def clear_place(self) -> Path:
+    def cleared(self) -> AbstractContextManager[Path]:
         raise AssertionError("nothing is lent here")
 
 
@@ -25,15 +26,20 @@ class FolderWorkshop(NoWorkshop):
         self.origin, self.scratch = origin, scratch
         self._numbers = itertools.count()
 
-    def lay_out(self, base: str) -> Path:
-        folder = self.clear_place()
-        shutil.copytree(self.origin, folder, dirs_exist_ok=True)
-        return folder
+    @contextmanager
+    def laid_out(self, base: str) -> Iterator[Path]:
+        with self.cleared() as folder:
+            shutil.copytree(self.origin, folder, dirs_exist_ok=True)
+            yield folder
 
-    def clear_place(self) -> Path:
+    @contextmanager
+    def cleared(self) -> Iterator[Path]:
         folder = self.scratch / f"try-{next(self._numbers)}"
         folder.mkdir(parents=True)
-        return folder
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
 
 
 class RecordingWorkshop(FolderWorkshop):

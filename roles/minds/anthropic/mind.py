@@ -3,10 +3,8 @@
 Nothing is remembered between duties: the briefing, built from the ledger, is all that a conversation starts from.
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TypeVar
 
 from protocol.messages import (
@@ -56,7 +54,7 @@ class AnthropicMind:
         """A conversation that ends with a plan, or with the reason why there is none."""
         pad = Pad(briefing.editable)
         box = outbox.Plans(pad, briefing)
-        with self._at_work(briefing.means) as talk, self._folder(briefing.base) as folder:
+        with self._at_work(briefing.means) as talk, self._workshop.laid_out(briefing.base) as folder:
             tools = [
                 *pad_tools(pad, folder),
                 check_tool(pad, self._workshop, briefing.base, self._recorder.tape),
@@ -73,7 +71,7 @@ class AnthropicMind:
         """A conversation that starts from the failed files and what the compiler said."""
         pad = Pad({**briefing.editable, **proposal.variants[0].files}, briefing.editable)
         box = outbox.Done(pad, "repaired", "Hand in the mended files.")
-        with self._at_work(briefing.means) as talk, self._folder(briefing.base) as folder:
+        with self._at_work(briefing.means) as talk, self._workshop.laid_out(briefing.base) as folder:
             check = check_tool(pad, self._workshop, briefing.base, self._recorder.tape)
             tools = [*pad_tools(pad, folder), check, *box.tools()]
             try:
@@ -87,7 +85,7 @@ class AnthropicMind:
         """A conversation of the merger, with main's files on the pad and both diffs."""
         pad = Pad(merge.briefing.editable)
         box = outbox.Done(pad, "merged", "Hand in the merged files, and say how both changes take effect.")
-        with self._at_work(merge.briefing.means) as talk, self._folder(merge.briefing.base) as folder:
+        with self._at_work(merge.briefing.means) as talk, self._workshop.laid_out(merge.briefing.base) as folder:
             check = check_tool(pad, self._workshop, merge.briefing.base, self._recorder.tape)
             tools = [*pad_tools(pad, folder), check, *box.tools()]
             try:
@@ -122,7 +120,7 @@ class AnthropicMind:
         """A conversation of the researcher on one technique that regressed."""
         box = outbox.Once(outbox.Checked, "report_check", "Report what you compared.")
         pad = Pad(briefing.editable)
-        with self._at_work(briefing.means) as talk, self._folder(briefing.base) as folder:
+        with self._at_work(briefing.means) as talk, self._workshop.laid_out(briefing.base) as folder:
             tools = [pad_tools(pad, folder)[0], *shelf_tools(briefing), *box.tools()]
             self._hold(talk, self._as(RESEARCHER, tools, box), texts.recheck_text(briefing, duty))
         told = box.value()
@@ -174,11 +172,3 @@ class AnthropicMind:
     def _count(self, call: ModelCall) -> None:
         self._purse.pay(call)
         self._workshop.spent(call)
-
-    @contextmanager
-    def _folder(self, base: str) -> Iterator[Path]:
-        folder = self._workshop.lay_out(base)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
