@@ -1,12 +1,13 @@
 """What an installation holds: the examples, the runner's sources, the command; and pins for every dependency."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, packages_distributions
 from importlib.resources import files
 from pathlib import Path
 
@@ -100,3 +101,25 @@ def test_every_dependency_is_pinned_once_without_local_versions() -> None:
     bare = {re.sub(r"[-_.]+", "-", re.split(r"[\[<>=!~ ]", name)[0]).lower() for name in wanted}
     assert bare - unpinned <= set(names)
     assert "torch==2.13.0" in pins
+
+
+def imported() -> set[str]:
+    """Top-level names of every module that the packages import, wherever in a file."""
+    names: set[str] = set()
+    for package in ("protocol", "roles", "team"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    names.update(alias.name.partition(".")[0] for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    names.add(node.module.partition(".")[0])
+    return names
+
+
+def test_whatever_is_imported_is_declared() -> None:
+    declared = {re.split(r"[^A-Za-z0-9._-]", one)[0].lower() for group in _project().values() for one in group}
+    parts = {"pydantic-core": "pydantic"}  # released together, each with the other's version
+    found = packages_distributions()
+    needed = {owner.lower() for name in imported() for owner in found.get(name, ())} - {"kernelteam"}
+    assert {"anthropic", "gitpython", "ray", "torch"} <= needed
+    assert {parts.get(owner.replace("_", "-"), owner) for owner in needed} <= declared
