@@ -571,6 +571,16 @@ class PastExperiment(Message):
     )
 
 
+class Runnerup(Message):
+    """A variant that ran and beat its base, but was not its experiment's champion: a text to start from later."""
+
+    experiment: str
+    technique: str
+    parameters: dict[str, Parameter] = {}
+    gain: float = Field(description="log gain over its experiment's base that the race saw")
+    files: dict[str, str] = Field(default_factory=dict, description="path -> text; left out where nobody reads it")
+
+
 class Advice(Message):
     """What earlier campaigns on the same operator say of a technique (see ``protocol.memory``). Advice, not law."""
 
@@ -679,6 +689,9 @@ class Briefing(Message):
         default=None, description="the most that this duty may cost, repair included; None when money is not limited"
     )
     means: Means = Means()
+    frontier: tuple[Runnerup, ...] = Field(
+        default=(), description="for an exploiter: valid variants that lost their race, with their texts"
+    )
     team: tuple[str, ...] = Field(default=(), description="names of all agents, this one included")
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0

@@ -61,6 +61,13 @@ class Policy(BaseModel):
     screen_pairs: int = Field(
         default=4, ge=1, description="pairs per variant in the race that picks the champion; never reused"
     )
+    race_rounds: int = Field(
+        default=3, ge=1, description="restarts of the race at most; a variant that cannot win any more leaves it"
+    )
+    race_error: float = Field(
+        default=0.05, gt=0.0, lt=1.0, description="chance per bound that a variant leaves the race for nothing"
+    )
+    frontier: int = Field(default=4, ge=0, description="variants that lost a race and are offered to exploiters")
 
     compile_jobs: int | None = Field(
         default=None, ge=1, description="compilations side by side per judge; None: as cores and free memory allow"

@@ -4,12 +4,13 @@ import logging
 from dataclasses import dataclass
 
 from protocol import events as ev
-from protocol.messages import Briefing, Experiment, Measurement, Outcome, Parameter, Plan, Proposal, Variant
-from protocol.sequential import estimate
+from protocol.messages import Briefing, Experiment, Measurement, Outcome, Parameter, Plan, Proposal, Role, Variant
+from protocol.race import frontier
 from roles.minds.mind import MindFailed, NothingToPropose
 from team.coordination import MAX_REFUSALS
 from team.desk import Desk
 from team.judge.request import Screen
+from team.race import in_words, race, with_texts
 from team.workspace.objects import Refused
 
 log = logging.getLogger(__name__)
@@ -58,8 +59,11 @@ def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | 
 
 def briefing_for(desk: Desk, base: str) -> Briefing:
     """What the mind is told, with the text of the editable files at ``base``."""
+    told = desk.lead.briefing(base)
     known = {"editable": desk.hub.read(desk.editable, base), "cores": len(desk.device.kernel_cores)}
-    return desk.lead.briefing(base).model_copy(update=known)
+    if told.role is Role.EXPLOITER:
+        known["frontier"] = with_texts(desk.hub, desk.editable, frontier(told.history, told.law))
+    return told.model_copy(update=known)
 
 
 def _run(
@@ -107,28 +111,20 @@ def _champion(desk: Desk, duty: Experiment, proposal: Proposal, commits: list[st
     if len(commits) == 1:
         return Champion(commits[0], proposal.variants[0].parameters)
     trees = tuple(desk.snapshot(commit) for commit in commits)
-    raced = desk.judge.screen(Screen(task=str(desk.trusted), base=desk.snapshot(duty.base), candidates=trees))
-    gains = [_raced_gain(desk, measured) for measured in raced]
-    screened = tuple((v.parameters, g) for v, g in zip(proposal.variants, gains, strict=True))
-    running = [(gain, index) for index, gain in enumerate(gains) if gain is not None]
-    if not running:
-        return Champion(commits[0], proposal.variants[0].parameters, screened, raced[0])
-    best = max(running)[1]
-    return Champion(commits[best], proposal.variants[best].parameters, screened)
-
-
-def _raced_gain(desk: Desk, measured: Measurement) -> float | None:
-    """Log gain that the race saw, None when the variant did not run to its end."""
-    if measured.outcome is not Outcome.MEASURED:
-        return None
-    return estimate(measured.restarts, desk.weights, None, desk.policy, desk.policy.total_error)[0].gain
+    request = Screen(task=str(desk.trusted), base=desk.snapshot(duty.base), candidates=trees, noise=desk.lead.noise())
+    raced = race(desk.judge, request, desk.weights, desk.policy)
+    screened = tuple((v.parameters, g) for v, g in zip(proposal.variants, raced.gains, strict=True))
+    best, failed = raced.champion, None
+    if best is None:
+        best, failed = 0, raced.measured[0]
+    return Champion(commits[best], proposal.variants[best].parameters, screened, failed)
 
 
 def _commit(desk: Desk, duty: Experiment, plan: Plan, variant: Variant) -> str:
     """Commit a variant before it runs, and keep it for good whatever becomes of it."""
     trailers = {"Experiment": duty.id, "Technique": plan.technique, "Agent": desk.name}
     if variant.parameters:
-        trailers["Parameters"] = ", ".join(f"{key}={value}" for key, value in variant.parameters.items())
+        trailers["Parameters"] = in_words(variant.parameters)
     commit = desk.hub.commit(duty.base, variant.files, plan.change, trailers, desk.editable)
     desk.hub.anchor(f"experiments/{duty.id}/{commit[:16]}", commit)
     return commit

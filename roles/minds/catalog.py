@@ -49,7 +49,26 @@ class CatalogMind:
                 plan = _plan(candidate, briefing).model_copy(update={"sweep": item, "passed_over": passed})
                 return Proposal(plan=plan, variants=variants, dollars=0.0)
             refused -= bool(variants)
+        if resumed := self._from_frontier(briefing, refused):
+            return resumed
         raise NothingToPropose(_exhausted(briefing), passed_over=excuses(briefing, found))
+
+    def _from_frontier(self, briefing: Briefing, refused: int) -> Proposal | None:
+        """What applies to a variant that lost its race, when the base itself offers nothing new."""
+        for start in briefing.frontier:
+            there = briefing.model_copy(update={"editable": {**briefing.editable, **start.files}})
+            found = candidates(there)
+            for candidate in found:
+                variants = variants_of(candidate, there)
+                if variants and not refused:
+                    plan = _plan(candidate, there)
+                    words = f"{plan.change}, on top of {start.technique} of {start.experiment}"
+                    passed = excuses(briefing, found, candidate.card.name, "")
+                    updates = {"change": words, "passed_over": passed}
+                    whole = tuple(v.model_copy(update={"files": {**start.files, **v.files}}) for v in variants)
+                    return Proposal(plan=plan.model_copy(update=updates), variants=whole, dollars=0.0)
+                refused -= bool(variants)
+        return None
 
     def repair(self, briefing: Briefing, proposal: Proposal, failure: str) -> Proposal | None:
         """The catalog's edits are mechanical: one that does not build is a defect, not a draft."""

@@ -42,10 +42,19 @@ def experiment_text(briefing: Briefing, problem: str = "") -> str:
             ),
             bullets("Refused just now; propose something else", briefing.refused),
             bullets("Tried by the team, newest last", [past_line(past) for past in briefing.history[-HISTORY:]]),
+            bullets("Ran, beat its base, and lost its race: you may start from one", frontier_lines(briefing)),
             f"## Your last answer\n\n{problem}" if problem else "",
         )
         if part
     )
+
+
+def frontier_lines(briefing: Briefing) -> list[str]:
+    """The variants that lost a race, by their settings."""
+    return [
+        f"{one.technique} of {one.experiment} with {one.parameters}: log gain {one.gain:+.3f} in its race"
+        for one in briefing.frontier
+    ]
 
 
 def search_text(briefing: Briefing) -> str:

@@ -6,6 +6,7 @@ A candidate's failure is an outcome; a base's failure is ``BaselineBroken``; a t
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import ceil, log
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from protocol.messages import Decision, Measurement, Noise, Outcome
 from protocol.policy import Policy
 from protocol.problem import Problem
+from protocol.race import still_racing
 from protocol.sequential import calibrate, decide
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
@@ -31,6 +33,17 @@ from team.tasks.task import Task
 PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
 LOOKS_AHEAD = 3  # looks whose restarts find their runners ready; few requests go on beyond
 PLANTED_LIMIT_S = 60.0  # seconds after which the planted check gives up, for kernels of many milliseconds
+
+
+@dataclass
+class Entrant:
+    """One variant in a race: what was seen of it so far, and its last word."""
+
+    evidence: Evidence
+    base: Path
+    tree: Path
+    launches: dict[str, int] | None = None
+    measured: Measurement = field(init=False)
 
 
 class Judge:
@@ -77,11 +90,22 @@ class Judge:
         return _concluded(evidence, measure)
 
     def screen(self, request: Screen) -> list[Measurement]:
-        """One restart of a few pairs per candidate: enough to pick a champion, never to keep one."""
+        """A race: a restart of a few pairs per candidate and round, until one is left or the rounds are over.
+
+        Enough to pick a champion, never to keep one.
+        """
         task = self._timed(request.task)
         trees = [Path(tree) for tree in request.candidates]
         self._shop.build_ahead(task, [Path(request.base), *trees])
-        return [self._screened(task, Path(request.base), tree) for tree in trees]
+        entrants = [Entrant(Evidence(self._device.info()), Path(request.base), tree) for tree in trees]
+        running = {number: one for number, one in enumerate(entrants) if self._goes_on(task, one)}
+        for _ in range(task.spec.policy.race_rounds - 1):
+            samples = {number: one.evidence.restarts for number, one in running.items()}
+            left = still_racing(samples, _weights(task), request.noise, task.spec.policy)
+            if len(left) < 2:
+                break
+            running = {number: running[number] for number in sorted(left) if self._goes_on(task, running[number])}
+        return [one.measured for one in entrants]
 
     def calibrate(self, request: Calibrate) -> tuple[Noise, Measurement, dict[str, Any]]:
         """A/A with many restarts, then A/A plus known extra work; the noise, the A/A samples, and what both found."""
@@ -134,16 +158,20 @@ class Judge:
         """The operator block of a task."""
         return describe(self._shop.task(Path(request.task)))
 
-    def _screened(self, task: Task, base_tree: Path, tree: Path) -> Measurement:
-        evidence = Evidence(self._device.info())
+    def _goes_on(self, task: Task, entrant: Entrant) -> bool:
+        """One more restart of a variant; False when it failed and is out."""
+        evidence, policy = entrant.evidence, task.spec.policy
 
         def measure() -> None:
-            base, candidate = self._built(task, evidence, base_tree, tree)
-            contest = self._admitted(task, evidence, base, candidate, profiles=False)
+            base, candidate = self._built(task, evidence, entrant.base, entrant.tree)
+            if entrant.launches is None:
+                entrant.launches = self._checked(task, evidence, base, candidate, profiles=False)
+            contest = self._contest(task, base, candidate, self._base_record(task, base), dict(entrant.launches))
             with evidence.charged("measure"):
-                self._restart(contest, evidence, task.spec.policy.screen_pairs)
+                self._restart(contest, evidence, policy.screen_pairs)
 
-        return _concluded(evidence, measure)
+        entrant.measured = _concluded(evidence, measure)
+        return entrant.measured.outcome is Outcome.MEASURED
 
     def _built(self, task: Task, evidence: Evidence, base: Path, candidate: Path) -> tuple[Kernel, Kernel]:
         self._ground.bench.prepare(runners_ahead(task.spec.policy))
@@ -155,6 +183,13 @@ class Judge:
 
     def _admitted(self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool) -> TimingLoop:
         """Check both sides (the base once per artifact) and set up their contest."""
+        launches = self._checked(task, evidence, base, candidate, profiles)
+        return self._contest(task, base, candidate, self._base_record(task, base), launches)
+
+    def _checked(
+        self, task: Task, evidence: Evidence, base: Kernel, candidate: Kernel, profiles: bool
+    ) -> dict[str, int]:
+        """Check both sides; launches per sample to begin with, by workload."""
         self._ground.bench.hush()
         with evidence.charged("check"):
             record = self._base_record(task, base)
@@ -162,8 +197,7 @@ class Judge:
             if candidate.artifact.build.artifact != base.artifact.build.artifact:
                 found = self._checker(task).check("candidate", candidate.artifact, record, profiles)
             evidence.checks = tuple(found.checks.values())
-        launches = self._ground.first_launches(task, record, found)
-        return self._contest(task, base, candidate, record, launches)
+        return self._ground.first_launches(task, record, found)
 
     def _contest(
         self, task: Task, base: Kernel, candidate: Kernel, record: Record, launches: dict[str, int]

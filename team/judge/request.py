@@ -18,12 +18,13 @@ class Compare(Message):
 
 
 class Screen(Message):
-    """Race variants against one base with a few pairs each; these samples pick a champion and are never reused."""
+    """Race variants against one base, losers leaving early; these samples pick a champion and are never reused."""
 
     kind: Literal["screen"] = "screen"
     task: str
     base: str
     candidates: tuple[str, ...]
+    noise: Noise | None = Field(None, description="the device's calibrated noise: with it, losers leave sooner")
 
 
 class Calibrate(Message):

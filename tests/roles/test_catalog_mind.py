@@ -4,7 +4,7 @@ import pytest
 from kernels import MATMUL, RMSNORM, SOFTMAX, TOUCHED
 from workshops import NoWorkshop
 
-from protocol.messages import Advice, Briefing, PastExperiment, Phase, Position, Proposal, Role, Verdict
+from protocol.messages import Advice, Briefing, PastExperiment, Phase, Position, Proposal, Role, Runnerup, Verdict
 from roles.minds.catalog import CatalogMind
 from roles.minds.mind import Mind, NothingToPropose
 from roles.minds.registry import UnknownMind, make_mind
@@ -189,3 +189,12 @@ def _in_order(mind: Mind, text: str) -> list[Proposal]:
         if proposal is None:
             return found
         found.append(proposal)
+
+
+def test_the_frontier_is_a_start_when_the_base_offers_nothing_new() -> None:
+    mind, nothing = CatalogMind(), "// nothing to see here\n"
+    start = Runnerup(experiment="E7", technique="tile", gain=0.2, files={"kernel.cpp": MATMUL})
+    told = briefing(nothing, role=Role.EXPLOITER, frontier=(start,))
+    found = mind.propose(told)
+    assert found.plan.change.endswith("on top of tile of E7")
+    assert attempt(mind, briefing(nothing, role=Role.EXPLOITER)) is None

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tasks_on_disk import ONCE, write_task, write_tree
+from tasks_on_disk import ONCE, TWICE, write_task, write_tree
 
-from protocol.messages import Outcome
+from protocol.messages import Noise, Outcome
 from protocol.sequential import decide
 from team.devices.cpu import cpu_devices
 from team.errors import UserError
@@ -70,6 +70,16 @@ def test_screen_answers_in_order(judge: Judge, tmp_path: Path) -> None:
     assert [one.outcome for one in seen] == [Outcome.MEASURED, Outcome.INCORRECT, Outcome.BUILD_FAILED]
     assert seen[0].pairs == read_spec(task).policy.screen_pairs
     assert "error" in seen[2].detail
+
+
+def test_a_race_goes_on_between_those_that_may_still_win(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task")
+    bodies = {"a": ONCE, "b": ONCE + "    // the same\n", "c": TWICE + TWICE}
+    trees = [write_tree(tmp_path / name, body) for name, body in bodies.items()]
+    noise = Noise(restart_sd=0.02, restart_df=20, pair_sd=0.02, floor=0.02)
+    request = Screen(task=str(task), base=str(task), candidates=tuple(map(str, trees)), noise=noise)
+    first, second, slow = (one.pairs for one in judge.screen(request))
+    assert min(first, second) > slow == read_spec(task).policy.screen_pairs
 
 
 def test_calibration_reports_both_halves(judge: Judge, tmp_path: Path) -> None:

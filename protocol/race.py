@@ -1,0 +1,44 @@
+"""Who stays in a race of variants, and which of those that lost it are worth starting from later. Pure.
+
+A race picks what to measure and decides nothing: whatever is kept is measured afresh. So its error may be generous.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from protocol.messages import TEXT, Estimate, Noise, PastExperiment, Restart, Runnerup
+from protocol.policy import Policy
+from protocol.sequential import estimate
+
+
+def still_racing(
+    samples: Mapping[int, Sequence[Restart]], weights: Mapping[str, float], noise: Noise | None, policy: Policy
+) -> frozenset[int]:
+    """The variants that may still be the fastest: those whose upper bound reaches the best lower bound."""
+    seen = {number: _seen(restarts, weights, noise, policy) for number, restarts in samples.items()}
+    best = max((one.low for one in seen.values()), default=0.0)
+    return frozenset(number for number, one in seen.items() if one.high >= best)
+
+
+def _seen(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noise | None, policy: Policy) -> Estimate:
+    return estimate(restarts, weights, noise, policy, policy.race_error)[0]
+
+
+def frontier(history: Iterable[PastExperiment], policy: Policy) -> tuple[Runnerup, ...]:
+    """The fastest variants that ran, beat their base and were not their experiment's champion; the fastest first.
+
+    A text that was a champion itself, in whatever experiment, is left out: it has had its measurement.
+    """
+    past = list(history)
+    measured = {each.parameters.get(TEXT) for each in past} - {None}
+    found: dict[object, Runnerup] = {}
+    for each in past:
+        for parameters, gain in each.screened:
+            text = parameters.get(TEXT)
+            if gain is None or gain <= 0.0 or parameters == each.parameters or text in measured:
+                continue
+            one = Runnerup(experiment=each.id, technique=each.plan.technique, parameters=parameters, gain=gain)
+            key = text or (each.id, tuple(sorted(parameters.items())))
+            if key not in found or found[key].gain < gain:
+                found[key] = one
+    ranked = sorted(found.values(), key=lambda one: (-one.gain, one.experiment))
+    return tuple(ranked[: policy.frontier])
