@@ -1,6 +1,7 @@
 """What a mind is told for one experiment, built from the state of the ledger and from nothing else."""
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from math import log1p
 
 from protocol.counters import abandoned_in, closed_for, phase_of
@@ -68,29 +69,50 @@ def history_of(state: CampaignState, agent: str, since: int) -> list[ExperimentS
     Only verdicts after the first ``since``; what was lost was not tried.
     """
     newest = max(since, len(state.verdicts) - state.policy.briefed)
+    return _told(state, [*_own_before(state, agent, since, newest), *range(newest, len(state.verdicts))])
+
+
+def _own_before(state: CampaignState, agent: str, since: int, newest: int) -> list[int]:
+    """Where the agent's own verdicts stand among those from ``since`` to ``newest``."""
     own = state.index.own.get(agent, [])
-    places = [*own[bisect_left(own, since) : bisect_left(own, newest)], *range(newest, len(state.verdicts))]
-    told = (state.experiments[state.verdicts[place]] for place in places)
-    return [experiment for experiment in told if experiment.verdict is not Verdict.LOST]
+    return own[bisect_left(own, since) : bisect_left(own, newest)]
+
+
+def _told(state: CampaignState, places: Iterable[int]) -> list[ExperimentState]:
+    found = (state.experiments[state.verdicts[place]] for place in places)
+    return [experiment for experiment in found if experiment.verdict is not Verdict.LOST]
 
 
 class Told:
-    """Past experiments as msgpack, each put into words once, however many minds are told of it."""
+    """Past experiments as msgpack, the newest put into words once, however many minds are told of them."""
 
     def __init__(self) -> None:
-        self._words: dict[str, bytes] = {}
+        self._from: int | None = None
+        self._words: list[bytes] = []
+        """Of the verdicts from ``_from`` on, in order; empty for what was lost."""
 
     def history(self, state: CampaignState, agent: str, since: int) -> list[bytes]:
         """``history_of`` in words."""
-        return [self._of(state, experiment) for experiment in history_of(state, agent, since)]
+        newest = max(since, len(state.verdicts) - state.policy.briefed)
+        older = [_in_words(state, one) for one in _told(state, _own_before(state, agent, since, newest))]
+        return older + [words for words in self._since(state, newest) if words]
 
-    def _of(self, state: CampaignState, experiment: ExperimentState) -> bytes:
-        known = self._words.get(experiment.id)
-        if known is None:
-            known = self._words[experiment.id] = pack(past_of(state, experiment).model_dump(mode="json"))
-            if len(self._words) > 2 * state.policy.briefed:
-                del self._words[next(iter(self._words))]
-        return known
+    def _since(self, state: CampaignState, place: int) -> list[bytes]:
+        """The words of the verdicts from ``place`` on, which is among the newest."""
+        briefed = state.policy.briefed
+        if self._from is None:
+            self._from = max(0, len(state.verdicts) - briefed)
+        for ident in state.verdicts[self._from + len(self._words) :]:
+            experiment = state.experiments[ident]
+            self._words.append(b"" if experiment.verdict is Verdict.LOST else _in_words(state, experiment))
+        if (old := len(self._words) - briefed) > briefed:
+            del self._words[:old]
+            self._from += old
+        return self._words[place - self._from :]
+
+
+def _in_words(state: CampaignState, experiment: ExperimentState) -> bytes:
+    return pack(past_of(state, experiment).model_dump(mode="json"))
 
 
 def chronicle_of(state: CampaignState) -> Chronicle:

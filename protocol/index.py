@@ -26,8 +26,10 @@ class Index:
     """Kind of duty -> the agents that have one open."""
     opened: dict[str, str] = field(default_factory=dict[str, str])
     """Agent -> the kind of its open duty."""
-    unmeasured: dict[str, None] = field(default_factory=dict[str, None])
-    """Agents whose device has no baseline."""
+    unmeasured: dict[str, str] = field(default_factory=dict[str, str])
+    """Agent -> its device, while that has no baseline."""
+    waiting: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    """Device without a baseline -> the agents that work on it."""
     absent: dict[str, None] = field(default_factory=dict[str, None])
     """Agents without a living process."""
     exhausted: dict[str, None] = field(default_factory=dict[str, None])
@@ -63,16 +65,17 @@ class Index:
     def refresh(self, state: CampaignState, name: str) -> None:
         """File one agent anew after an event of its own."""
         agent = state.agents[name]
-        _move(self.open, self.opened, name, agent.open.duty.kind if agent.open else "")
-        _file(self.unmeasured, name, state.device_of(agent) not in state.baselines)
+        _move(self.open, self.opened, name, agent.open.duty.kind if agent.open else None)
+        device = state.device_of(agent)
+        _move(self.waiting, self.unmeasured, name, None if device in state.baselines else device)
         _file(self.absent, name, not agent.alive)
         _file(self.exhausted, name, bool(agent.exhausted_on) or state.failing(agent))
         _move(self.running, self.changing, name, _change_in_flight(state, agent))
 
-    def measured(self, state: CampaignState) -> None:
+    def measured(self, device: str) -> None:
         """A device got its baseline: whoever works on it is measured."""
-        for name in list(self.unmeasured):
-            _file(self.unmeasured, name, state.device_of(state.agents[name]) not in state.baselines)
+        for name in self.waiting.pop(device, {}):
+            del self.unmeasured[name]
 
 
 def rebuilt(state: CampaignState) -> Index:
@@ -90,22 +93,22 @@ def change_of(base: str, technique: str, change: str) -> str:
     return blake2b(f"{base}\n{technique}\n{change}".encode(), digest_size=12).hexdigest()
 
 
-def _change_in_flight(state: CampaignState, agent: AgentState) -> str:
+def _change_in_flight(state: CampaignState, agent: AgentState) -> str | None:
     duty = agent.open.duty if agent.open else None
     experiment = state.experiments.get(duty.id) if isinstance(duty, Experiment) else None
     if experiment is None or experiment.plan is None:
-        return ""
+        return None
     return change_of(experiment.base, experiment.plan.technique, experiment.plan.change)
 
 
-def _move(groups: dict[str, dict[str, None]], place: dict[str, str], name: str, group: str) -> None:
-    """Put an agent into one of the groups, or into none for an empty name; ``place`` says where each agent is."""
-    before = place.pop(name, "")
-    if before:
+def _move(groups: dict[str, dict[str, None]], place: dict[str, str], name: str, group: str | None) -> None:
+    """Put an agent into one of the groups, or into none of them; ``place`` says where each agent is."""
+    before = place.pop(name, None)
+    if before is not None:
         groups[before].pop(name)
         if not groups[before]:
             del groups[before]
-    if group:
+    if group is not None:
         place[name] = group
         groups.setdefault(group, {})[name] = None
 

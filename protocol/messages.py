@@ -16,7 +16,7 @@ from protocol.policy import Policy
 class Message(BaseModel):
     """Base of everything that is said: immutable, and unknown fields are an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, ser_json_inf_nan="constants")
 
 
 class Role(StrEnum):

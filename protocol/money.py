@@ -17,6 +17,7 @@ Unit = Literal["dollars", "tokens", "calls"]
 UNITS: tuple[Unit, ...] = ("dollars", "tokens", "calls")
 _ROUNDING = 1e-9
 _ALONE = ("search", "recheck", "research")
+_PAYING = ("experiment", *_ALONE, "resolve")
 
 
 def allowance(state: CampaignState, unit: Unit = "dollars") -> float | None:
@@ -41,13 +42,9 @@ def means_of(state: CampaignState, agent_name: str) -> Means:
 
 def bound(state: CampaignState, unit: Unit = "dollars") -> float:
     """What everything that is in flight may still cost."""
-    each, open_now = allowance(state, unit) or 0.0, state.index.with_open
-    alone = [name for kind in _ALONE for name in open_now(kind)]
-    experiments = list(open_now("experiment"))
-    claims = 2 * len(experiments) + len(alone) + len(state.landings)
-    running = [*experiments, *alone, *open_now("resolve")]
+    each, running = allowance(state, unit) or 0.0, (name for kind in _PAYING for name in state.index.with_open(kind))
     paid = [current.paid for name in running if (current := state.agents[name].open)]
-    return claims * each - sum(min(each, _spent(one, unit)) for one in paid)
+    return _claims(state) * each - sum(min(each, _spent(one, unit)) for one in paid)
 
 
 def spent_up(state: CampaignState) -> str:
@@ -71,12 +68,12 @@ def agent_is_spent(state: CampaignState, agent_name: str) -> str:
 
 def experiment_is_affordable(state: CampaignState) -> bool:
     """Whether another experiment stays within the budgets beside what is in flight."""
-    return all(_fits(state, unit, _of_team(state, unit) + bound(state, unit), 2) for unit in UNITS)
+    return all(_fits_beside(state, unit, 2) for unit in UNITS)
 
 
 def search_is_affordable(state: CampaignState) -> bool:
     """Whether another search stays within the budgets beside what is in flight."""
-    return all(_fits(state, unit, _of_team(state, unit) + bound(state, unit), 1) for unit in UNITS)
+    return all(_fits_beside(state, unit, 1) for unit in UNITS)
 
 
 def limits_agents(policy: Policy) -> bool:
@@ -87,6 +84,22 @@ def limits_agents(policy: Policy) -> bool:
 def in_words(unit: Unit, amount: float) -> str:
     """'$1.50', '2,000,000 tokens'."""
     return f"${amount:.2f}" if unit == "dollars" else f"{amount:,.0f} {unit}"
+
+
+def _claims(state: CampaignState) -> int:
+    """How many allowances are bound by what is in flight, had none of them been used yet."""
+    open_now = state.index.with_open
+    return 2 * len(open_now("experiment")) + sum(len(open_now(kind)) for kind in _ALONE) + len(state.landings)
+
+
+def _fits_beside(state: CampaignState, unit: Unit, duties: int) -> bool:
+    """Whether so many duties more stay within one budget beside what is in flight.
+
+    What open duties have used of their allowances is added up, agent by agent, only when it matters.
+    """
+    spent, each = _of_team(state, unit), allowance(state, unit) or 0.0
+    untouched = spent + _claims(state) * each
+    return _fits(state, unit, untouched, duties) or _fits(state, unit, spent + bound(state, unit), duties)
 
 
 def _fits(state: CampaignState, unit: Unit, claimed: float, duties: int) -> bool:

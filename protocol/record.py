@@ -206,7 +206,7 @@ class CampaignState:
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
     experiments: Archive[ExperimentState] = field(default_factory=Archive[ExperimentState])
     noise: dict[str, Noise] = field(default_factory=dict[str, Noise])
-    baselines: dict[str, ev.BaselineMeasured] = field(default_factory=dict[str, ev.BaselineMeasured])
+    baselines: Archive[ev.BaselineMeasured] = field(default_factory=Archive[ev.BaselineMeasured])
     baseline_refused: str = ""
     main: str = ""
     levels: dict[str, float] = field(default_factory=dict[str, float])

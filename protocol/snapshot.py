@@ -5,7 +5,7 @@ sources of this package), when its bytes are unharmed and when its last event is
 folded afresh.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from protocol.archive import Absent
-from protocol.events import Event
+from protocol.archive import Absent, Archive
+from protocol.events import BaselineMeasured, Event
 from protocol.ledger import Snapshot
-from protocol.messages import Finding, SearchReport
+from protocol.messages import Finding, Message, SearchReport
 from protocol.record import CampaignState, ExperimentState
 from protocol.state import apply
 from protocol.wire import WireError, decode, pack
@@ -24,7 +24,7 @@ from protocol.wire import WireError, decode, pack
 EVERY = 1500
 """Events between two snapshots: what a reader folds at most beyond one."""
 
-_SEARCH, _FINDINGS = "search/", "findings/"
+_SEARCH, _FINDINGS, _BASELINE = "search/", "findings/", "baseline/"
 """What names of settled records begin with that are no experiments'."""
 
 
@@ -65,20 +65,23 @@ def snapshot_of(state: CampaignState, whole: bool) -> Snapshot:
     """A snapshot of this state, which must be that of the newest event.
 
     With ``whole`` it holds every record, else only those that the last snapshot of this state did not put away.
-    Settled experiments and searches are packed in the state, too, until somebody asks for them.
+    Settled experiments, searches and baselines are packed in the state, too, until somebody asks for them.
     """
     experiments = dict(state.experiments) if whole else state.experiments.loose()
-    packed = {ident: pack(_experiment().dump_python(one, mode="json")) for ident, one in experiments.items()}
+    packed = {ident: _experiment().dump_json(one) for ident, one in experiments.items()}
     settled = {ident: body for ident, body in packed.items() if _is_settled(state, experiments[ident])}
     still_open = {ident: body for ident, body in packed.items() if ident not in settled}
     reports = dict(state.searches) if whole else state.searches.loose()
-    searches = {ident: pack(one.model_dump(mode="json")) for ident, one in reports.items()}
+    searches = {ident: _json(one) for ident, one in reports.items()}
+    measured = dict(state.baselines) if whole else state.baselines.loose()
+    baselines = {device: _json(one) for device, one in measured.items()}
     start, found = state.findings.fresh(whole)
     findings = {f"{start}-{start + len(found)}": pack([f.model_dump(mode="json") for f in found])} if found else {}
-    body = pack({"state": _state().dump_python(state, mode="json"), "open": still_open})
+    body = pack({"state": _state().dump_json(state), "open": still_open})
     state.experiments.put_away(settled, _unpack)
-    state.searches.put_away(searches, _unpack_search)
-    kept = {**settled, **_named(_SEARCH, searches), **_named(_FINDINGS, findings)}
+    state.searches.put_away(searches, SearchReport.model_validate_json)
+    state.baselines.put_away(baselines, BaselineMeasured.model_validate_json)
+    kept = {**settled, **_named(_SEARCH, searches), **_named(_FINDINGS, findings), **_named(_BASELINE, baselines)}
     return Snapshot(state.last_seq, code(), body, kept, whole)
 
 
@@ -92,17 +95,21 @@ def _remembered(source: Source, settled: bool = True) -> CampaignState | None:
         return None
     try:
         found = decode(snapshot.body)
-        state = _state().validate_python(found["state"])
+        state = _state().validate_json(found["state"])
         records = {**snapshot.settled, **found["open"]}
-        state.experiments.put_away({i: body for i, body in records.items() if i in state.experiments}, _unpack)
-        searches = _called(_SEARCH, records)
-        state.searches.put_away({i: body for i, body in searches.items() if i in state.searches}, _unpack_search)
+        _restore(state.experiments, records, _unpack)
+        _restore(state.searches, _called(_SEARCH, records), SearchReport.model_validate_json)
+        _restore(state.baselines, _called(_BASELINE, records), BaselineMeasured.model_validate_json)
         findings = {_span(places): body for places, body in _called(_FINDINGS, records).items()}
         whole = state.findings.restore(findings, _unpack_findings)
     except (WireError, ValidationError, KeyError, TypeError):
         return None
-    whole = whole and state.experiments.whole() and state.searches.whole()
+    whole = whole and all(one.whole() for one in (state.experiments, state.searches, state.baselines))
     return state if (whole or not settled) and state.last_seq == snapshot.seq else None
+
+
+def _restore(archive: Archive[Any], records: dict[str, bytes], unpack: Callable[[bytes], Any]) -> None:
+    archive.put_away({name: body for name, body in records.items() if name in archive}, unpack)
 
 
 def _span(places: str) -> tuple[int, int]:
@@ -119,11 +126,11 @@ def _called(prefix: str, records: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def _unpack(body: bytes) -> ExperimentState:
-    return _experiment().validate_python(decode(body))
+    return _experiment().validate_json(body)
 
 
-def _unpack_search(body: bytes) -> SearchReport:
-    return SearchReport.model_validate(decode(body))
+def _json(message: Message) -> bytes:
+    return message.model_dump_json().encode()
 
 
 def _unpack_findings(body: bytes) -> list[Finding]:

@@ -92,7 +92,7 @@ def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineM
     state.noise[body.device] = body.noise
     slim = body.model_copy(update={"measurement": body.measurement.without_samples()})
     state.baselines.setdefault(body.device, slim)
-    state.index.measured(state)
+    state.index.measured(body.device)
     failure_modes.calibrated(state, body.device)
     _close(state, event.agent, body.duty)
 

@@ -10,6 +10,7 @@ import typer
 
 from protocol.trouble import LedgerTrouble
 from team.errors import UserError
+from team.garbage import collect_seldom
 from team.memory_cli import app as memory
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ _WrongUsage = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 def main() -> None:
     """Entry point: whatever the user can mend is one sentence and exit status 2, never a box or a traceback."""
+    collect_seldom()
     try:
         status = app(args=sys.argv[1:] or ["--help"], prog_name="kernelteam", standalone_mode=False)
     except _WrongUsage as error:

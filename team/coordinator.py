@@ -22,6 +22,7 @@ from protocol.messages import DeviceInfo, ModelCall, Plan
 from team import scribe
 from team.commits import Commits
 from team.coordination import Coordination
+from team.garbage import collect_seldom
 from team.landing import LandingDesk
 from team.recovery import mend
 from team.runs import Run, log_to
@@ -42,6 +43,7 @@ class Coordinator:
     """What agents and the driver may call. Messages travel as plain dicts, as they stand in the ledger."""
 
     def __init__(self, folder: str) -> None:
+        collect_seldom()
         self._run = Run(Path(folder))
         log_to(self._run.log(NAME))
         self._lock = _hold(self._run.folder / "coordinator.lock")

@@ -47,4 +47,4 @@ def test_words_are_what_the_mind_would_read_and_old_ones_are_forgotten() -> None
         ident = story.experiment(B, Verdict.REVERT)
         (words,) = told.history(story.state, A, len(story.state.verdicts) - 1)
         assert PastExperiment.model_validate(decode(words)) == past_of(story.state, story.state.experiments[ident])
-    assert len(told._words) == 2 * LAW.briefed
+    assert len(told._words) <= 2 * LAW.briefed

@@ -64,10 +64,12 @@ def test_the_index_follows_every_story(steps: list[tuple[str, str]]) -> None:
 
 def test_a_baseline_measures_every_agent_of_its_device() -> None:
     story = Story(agents=(A, B, "explorer-2")).join(A, B)
-    story.state.agents["explorer-2"].device = story.state.agents[A].device
-    assert list(story.state.index.unmeasured) == [A, B, "explorer-2"]
+    shared = story.state.agents[A].device
+    assert shared is not None
+    story.say("explorer-2", ev.AgentJoined(incarnation="i", device=shared, pid=1))
+    assert set(story.state.index.unmeasured) == {A, B, "explorer-2"}
     story.say(A, story.baseline(story.ask(A, Baseline).id, story.state.agents[A].member.device))
-    assert list(story.state.index.unmeasured) == [B]
+    assert set(story.state.index.unmeasured) == {B}
     assert story.state.index == rebuilt(story.state)
 
 
