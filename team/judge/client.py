@@ -18,7 +18,7 @@ from roles.minds.anthropic.key import without_keys
 from team.devices.device import Device
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
-from team.judge.request import Calibrate, Check, Compare, Describe, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Screen
 from team.judge.timeline import Stage, read_stages, timeline_path
 
 _LOG_TAIL = 4000  # characters of the judge's log that an error carries
@@ -110,6 +110,10 @@ class Judge:
 
     def check(self, request: Check) -> Measurement:
         """Build and check one tree, timing nothing."""
+        return Measurement.model_validate(self._ask(request))
+
+    def identical(self, request: Identity) -> Measurement:
+        """MEASURED when every output has the base's bits, INCORRECT with the first difference otherwise."""
         return Measurement.model_validate(self._ask(request))
 
     def stages(self) -> list[Stage]:

@@ -24,8 +24,9 @@ from team.judge.check import Checker, Record
 from team.judge.evidence import Evidence
 from team.judge.failures import BaselineBroken, Failed
 from team.judge.ground import TimingLoop, ground_of
+from team.judge.identity import Twins
 from team.judge.kernels import Kernel, KernelShop
-from team.judge.request import Calibrate, Check, Compare, Describe, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Screen
 from team.judge.triton.bench import refuse_timing
 from team.tasks.describe import describe
 from team.tasks.task import Task
@@ -145,6 +146,21 @@ class Judge:
             with evidence.charged("check"):
                 record = self._checker(task).check("candidate", kernel.artifact, None)
             evidence.checks = tuple(record.checks.values())
+
+        return _concluded(evidence, measure)
+
+    def identical(self, request: Identity) -> Measurement:
+        """Launch both sides on the same fresh inputs and compare their outputs bit by bit."""
+        task = self._shop.task(Path(request.task))
+        evidence = Evidence(self._device.info())
+
+        def measure() -> None:
+            base, candidate = self._built(task, evidence, Path(request.base), Path(request.candidate))
+            record = self._base_record(task, base)
+            self._ground.bench.hush()
+            with evidence.charged("check"):
+                twins = Twins(self._ground.bench, task, self._ground.inputs(task), record)
+                twins.refuse_difference(base.artifact, candidate.artifact, request.draws)
 
         return _concluded(evidence, measure)
 

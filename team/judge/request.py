@@ -43,6 +43,16 @@ class Check(Message):
     tree: str
 
 
+class Identity(Message):
+    """Whether a candidate's outputs are those of the base bit by bit, on fresh inputs; timing nothing."""
+
+    kind: Literal["identity"] = "identity"
+    task: str
+    base: str
+    candidate: str
+    draws: int = Field(2, ge=1, description="times that fresh inputs are drawn for every workload")
+
+
 class Describe(Message):
     """Say what the task computes: its operator block."""
 
@@ -50,4 +60,4 @@ class Describe(Message):
     task: str
 
 
-Request = Compare | Screen | Calibrate | Check | Describe
+Request = Compare | Screen | Calibrate | Check | Identity | Describe

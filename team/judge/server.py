@@ -25,7 +25,7 @@ from team.devices.lock import exclusive
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.judge import Judge
-from team.judge.request import Calibrate, Check, Compare, Describe, Request, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Request, Screen
 from team.judge.runner.process import refuse_orphanhood
 from team.judge.timeline import TIMELINE, timeline_path
 
@@ -75,6 +75,8 @@ class Server:
                 return [noise.model_dump(mode="json"), measurement.model_dump(mode="json"), findings]
             case Check():
                 return self._judge.check(request).model_dump(mode="json")
+            case Identity():
+                return self._judge.identical(request).model_dump(mode="json")
             case Describe():
                 return self._judge.describe(request).model_dump(mode="json")
 

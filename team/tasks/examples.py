@@ -40,7 +40,7 @@ def copy_example(name: str, destination: Path) -> Path:
     try:
         with as_file(files("team") / "examples" / name) as source:
             shutil.copytree(source, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-        _make_repository(fresh, name)
+        make_repository(fresh, f"The {name} example of Kernel Team, as it stands")
         fresh.chmod(0o755)
         os.replace(fresh, destination)
     finally:
@@ -48,7 +48,7 @@ def copy_example(name: str, destination: Path) -> Path:
     return destination
 
 
-def _make_repository(folder: Path, name: str) -> None:
+def make_repository(folder: Path, message: str) -> None:
     """One commit of everything in ``folder``, on branch main, by the user when git knows one."""
     import git
 
@@ -56,6 +56,5 @@ def _make_repository(folder: Path, name: str) -> None:
     with git.Repo.init(folder, initial_branch="main") as repository:
         repository.git.add(all=True)
         known = all(repository.git.config(key, with_exceptions=False) for key in ("user.name", "user.email"))
-        message = f"The {name} example of Kernel Team, as it stands"
         with repository.git.custom_environment(**({} if known else _STRANGER)):
             repository.git.commit("--quiet", "--no-gpg-sign", "--no-verify", "-m", message)

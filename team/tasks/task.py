@@ -235,7 +235,7 @@ def load_task(folder: Path, interpreted: bool = False) -> Task:
         source = (folder / spec.source).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{folder / spec.source} cannot be read: {error}.", "Correct 'source' in task.toml.") from None
-    module = _module(folder / spec.reference)
+    module = load_reference(folder / spec.reference)
     if spec.contract == "triton":
         from team.tasks.triton import triton_task
 
@@ -248,7 +248,7 @@ def language_of(spec: TaskSpec) -> Literal["cpp", "cuda"]:
     return "cuda" if spec.device == "cuda" else "cpp"
 
 
-def _module(path: Path) -> ModuleType:
+def load_reference(path: Path) -> ModuleType:
     """The reference module, executed from its text so that nothing is written beside it."""
     module = ModuleType("kernelteam_reference")
     module.__file__ = str(path)

@@ -17,7 +17,7 @@ from team.devices.cpu import cpu_devices
 from team.errors import UserError
 from team.judge.client import Judge
 from team.judge.failures import BaselineBroken, JudgeDied
-from team.judge.request import Calibrate, Check, Compare, Screen
+from team.judge.request import Calibrate, Check, Compare, Identity, Screen
 from team.tasks.spec import read_spec
 
 
@@ -199,3 +199,12 @@ def _command(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.NoSuchProcess:
         return []
+
+
+def test_identity_tells_equal_bits_from_equal_enough(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ONCE)
+    same = write_tree(tmp_path / "same", "    for (int i = n - 1; i >= 0; i--) y[i] = std::sin(x[i]);\n")
+    near = write_tree(tmp_path / "near", "    for (int i = 0; i < n; i++) y[i] = std::sin(x[i]) * 1.0000002f;\n")
+    found = [judge.identical(Identity(task=str(task), base=str(task), candidate=str(tree))) for tree in (same, near)]
+    assert [one.outcome for one in found] == [Outcome.MEASURED, Outcome.INCORRECT]
+    assert "in bits it differs in" in found[1].detail
