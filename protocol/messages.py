@@ -200,8 +200,74 @@ class ResearchReport(Message):
     dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
+class Reading(Message):
+    """One metric of a kernel: the house's name, the profiler's name, and the value (percentages as shares of 1)."""
+
+    metric: str
+    source: str = Field(description="as the profiler calls it")
+    value: float = Field(allow_inf_nan=False)
+    unit: str = ""
+
+
+class KernelProfile(Message):
+    """One kernel launch of the one call of ``solve`` that was profiled. A metric that is not there is unknown."""
+
+    name: str
+    grid: str = ""
+    block: str = ""
+    duration_ns: float | None = Field(default=None, gt=0.0)
+    readings: tuple[Reading, ...] = ()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Values by the house's names."""
+        return {reading.metric: reading.value for reading in self.readings}
+
+
+class Roofline(Message):
+    """How near one workload is to its binding roof: the floor's time over the time taken.
+
+    That is achieved / min(peak, intensity x bandwidth), also where there are no operations to count. Without the task's
+    model or without measured roofs there is no share, and ``mode`` says that only gaps of utilisation are known.
+    """
+
+    workload: str
+    mode: Literal["workload_model", "bottleneck_gap_heuristic"]
+    time_ns: float = Field(gt=0.0, allow_inf_nan=False)
+    flops: float | None = Field(default=None, ge=0.0, allow_inf_nan=False)
+    bytes_min: float | None = Field(default=None, ge=0.0, allow_inf_nan=False)
+    roof: Literal["compute", "memory", ""] = Field(default="", description="which roof binds")
+    floor_ns: float | None = Field(default=None, gt=0.0, description="time at the binding roof (nanoseconds)")
+
+    @property
+    def share(self) -> float | None:
+        """Share of the binding roof that is reached."""
+        return None if self.floor_ns is None else self.floor_ns / self.time_ns
+
+    @property
+    def intensity(self) -> float | None:
+        """Operations per byte that must move."""
+        return self.flops / self.bytes_min if self.flops is not None and self.bytes_min else None
+
+    @property
+    def achieved_flops_per_s(self) -> float | None:
+        """Operations of the model per second."""
+        return None if self.flops is None else self.flops / self.time_ns * 1e9
+
+
+class AxisGaps(Message):
+    """Unused share of each axis between 0 and 1; None is unknown, which is no gap and not zero."""
+
+    compute: float | None = Field(default=None, ge=0.0, le=1.0)
+    memory: float | None = Field(default=None, ge=0.0, le=1.0)
+    latency: float | None = Field(default=None, ge=0.0, le=1.0)
+
+
 class ProfileReport(Message):
-    """The answer to a profile duty. ``tool`` names what was used; a missing metric is absent, never zero."""
+    """The answer to a profile duty. ``tool`` names what was used; a missing metric is absent, never zero.
+
+    ``level`` caps what may be claimed: hardware counters, times of launches only, or only what a compiler says.
+    """
 
     commit: str
     tool: str
@@ -209,6 +275,15 @@ class ProfileReport(Message):
     metrics: dict[str, float] = {}
     remarks: tuple[str, ...] = ()
     claim: str = Field(default="", description="how far the evidence carries, in one sentence")
+    level: Literal["counters", "timing", "compiler"] = "compiler"
+    workload: str = Field(default="", description="the workload whose launch was profiled")
+    kernels: tuple[KernelProfile, ...] = Field(default=(), description="every launch of that call, the longest first")
+    top: dict[str, tuple[Reading, ...]] = Field(default={}, description="axis -> the metrics that say most about it")
+    gaps: AxisGaps = AxisGaps()
+    rooflines: tuple[Roofline, ...] = ()
+    near_peak: bool = Field(default=False, description="every workload is near its binding roof; never by heuristic")
+    bundle: str = Field(default="", description="the profiler's set of metrics: full or light; pinned per campaign")
+    file: str = Field(default="", description="where the profiler's own report is kept")
 
 
 # ---------------------------------------------------------------- what the judge saw

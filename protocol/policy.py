@@ -109,6 +109,20 @@ class Policy(BaseModel):
     many_warps_above: float = Field(
         default=0.60, gt=0.0, le=1.0, description="occupancy above which a kernel that neither bounds waits on latency"
     )
+    near_peak_within: float = Field(
+        default=0.15,
+        gt=0.0,
+        lt=1.0,
+        description="distance to the binding roof within which a workload is near its peak",
+    )
+    gap_from: float = Field(
+        default=0.10, ge=0.0, lt=1.0, description="unused share of an axis from which it is worth a method"
+    )
+    axis_methods: int = Field(default=3, ge=1, description="methods that one iteration may change, over all axes")
+    axis_cap: int = Field(default=2, ge=1, description="methods that one iteration may change on one axis")
+    full_profile_below_ms: float = Field(
+        default=10.0, gt=0.0, description="calls that take longer are profiled with the light set (milliseconds)"
+    )
     polish_after: int = Field(
         default=5, ge=1, description="experiments in a row of one category without effect that close it like reverts"
     )
