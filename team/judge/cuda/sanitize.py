@@ -25,6 +25,7 @@ from team.judge.build import Artifact, Builder, Recipe
 from team.judge.cuda.build import architecture, lent_signature
 from team.judge.shim import scalar_word, shim_recipe
 from team.judge.unlisted import smallest
+from team.tasks.spec import Workload
 from team.tasks.task import Task
 
 Tool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
@@ -74,17 +75,18 @@ def sanitize(
 
 def standalone_recipe(target: str) -> Recipe:
     """How to build the program that launches once."""
-    path = Path(__file__).parent.parent / "runner" / "standalone.cu"
+    folder = Path(__file__).parent.parent / "runner"
+    files = {name: (folder / name).read_text() for name in ("standalone.cu", "sandbox.h")}
     flags = ("-O2", "-std=c++17", "--default-stream", "per-thread", architecture(target))
-    return Recipe({path.name: path.read_text()}, path.name, flags)
+    return Recipe(files, "standalone.cu", flags)
 
 
-def launch_plan(task: Task) -> bytes:
-    """One launch on the smallest workload: kinds and values of the arguments, then the contents of the inputs."""
-    workload, signature = smallest(task), lent_signature(task.signature)
+def launch_plan(task: Task, workload: Workload | None = None) -> bytes:
+    """One launch, by default on the smallest workload: kinds and values of the arguments, then the inputs' contents."""
+    workload, signature = workload or smallest(task), lent_signature(task.signature)
     inputs = task.make_inputs(workload, int.from_bytes(os.urandom(6), "little"))
     buffers = {buffer.name: buffer for buffer in task.buffers}
-    words, contents = [len(signature.parameters)], b""
+    words, contents = [len(signature.parameters)], list[bytes]()
     for parameter in signature.parameters:
         if parameter.is_stream:
             words += [3, 0]
@@ -95,8 +97,8 @@ def launch_plan(task: Task) -> bytes:
             size = torch.Size(task.shape(buffer, workload)).numel() * buffer.dtype.itemsize
             words += [2 if buffer.is_read else 1, size]
             if buffer.is_read:
-                contents += bytes(inputs[buffer.name].contiguous().cpu().flatten().view(torch.uint8).numpy())
-    return b"".join(word.to_bytes(8, "little") for word in words) + contents
+                contents.append(bytes(inputs[buffer.name].contiguous().cpu().flatten().view(torch.uint8).numpy()))
+    return b"".join([*(word.to_bytes(8, "little") for word in words), *contents])
 
 
 def _run(tool: Tool, command: list[str], device: CudaDevice, folder: Path) -> Sanitized:
