@@ -33,6 +33,7 @@ from protocol.messages import (
     Strategy,
     Verdict,
 )
+from protocol.methods import Ablation, Sanitized, SassCheck
 from protocol.policy import Policy
 from protocol.problem import Problem
 
@@ -306,6 +307,7 @@ class LandingMeasured(Body):
     device: str
     measurement: Measurement
     decision: Decision | None = None
+    sanitized: tuple[Sanitized, ...] = Field(default=(), description="what compute-sanitizer said of the candidate")
 
 
 class Landed(Body):
@@ -348,6 +350,18 @@ class MainMeasured(Body):
     compared: bool = Field(default=True, description="false when steps were measured on another SKU than this")
     agrees: bool
     measurement: Measurement
+
+
+class MethodAblated(Body):
+    """Main was measured against itself without one of its landings, and looked for in the machine code."""
+
+    kind: Literal["method_ablated"] = "method_ablated"
+    experiment: str = Field(description="the landed experiment that was taken out")
+    commit: str = Field(description="main, with it")
+    device: str = Field(default="", description="empty when nothing was measured")
+    ablation: Ablation
+    sass: SassCheck
+    measurement: Measurement | None = Field(default=None, description="raw; left out of the state")
 
 
 class DirectionClaimed(Body):
@@ -555,6 +569,7 @@ AnyBody = Annotated[
     | LandingRefused
     | Mended
     | MainMeasured
+    | MethodAblated
     | DirectionClaimed
     | DirectionSeconded
     | DirectionClosed

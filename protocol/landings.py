@@ -52,9 +52,12 @@ def pending(state: CampaignState) -> Step | None:
         return _after_conflict(experiment, landing)
     if landing.measured is None:
         return None
-    verdict, reason = _judged(state, landing.measured)
+    found = sanitizer_finding(landing.measured)
+    verdict, reason = (Verdict.INCORRECT, found) if found else _judged(state, landing.measured)
     if landing.merged is not None:
         return _better_parent(state, landing, verdict, reason)
+    if found:
+        return Settle(experiment, None, f"{Verdict.INCORRECT.value}: {found}")
     return _kept(state, landing, reason) if verdict.kept else _refused(state, landing, verdict, reason)
 
 
@@ -114,6 +117,12 @@ def _better_parent(state: CampaignState, landing: LandingState, verdict: Verdict
 def _judged(state: CampaignState, measured: ev.LandingMeasured) -> tuple[Verdict, str]:
     simpler = is_simpler(measured.measurement.simplicity, state.policy)
     return judge(measured.measurement, measured.decision, simpler, state.policy)
+
+
+def sanitizer_finding(measured: ev.LandingMeasured) -> str:
+    """What compute-sanitizer found in the candidate, in its own words; empty when it found nothing."""
+    found = [f"{one.tool}: {one.findings[0]}" for one in measured.sanitized if one.status == "found"]
+    return f"compute-sanitizer {'; '.join(found)}"[:500] if found else ""
 
 
 def _gain(measured: ev.LandingMeasured) -> Estimate:

@@ -3,8 +3,8 @@
 Each measurement of a technique is a piece of evidence. A keep speaks for it, and its landing does so once more, because
 that was measured again with fresh inputs and processes. A revert, a failure and a landing that did not verify speak
 against it; what could not be decided, never ran, or cheated says nothing, and neither does one more try of a technique
-on top of its own keep. RULES: prefer after two positives and no negative, caution after any negative. Advice only: no
-plan is refused because of it.
+on top of its own keep. A landing that main was measured without speaks once more, when it is proven either way. RULES:
+prefer after two positives and no negative, caution after any negative. Advice only: no plan is refused because of it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from protocol.ablations import ablations_of_main, labels, method_lists
 from protocol.messages import Advice, Message, Verdict
 from protocol.policy import Policy
 from protocol.record import CampaignState, ExperimentState
@@ -34,7 +35,7 @@ class Evidence(Message):
 
     campaign: str
     experiment: str
-    stage: Literal["judged", "landed"]
+    stage: Literal["judged", "landed", "ablated"]
     technique: str
     category: str
     change: str
@@ -78,6 +79,19 @@ def evidence_of(state: CampaignState) -> list[Evidence]:
                 found.append(_evidence(state, experiment, "landed", verified))
         elif experiment.verdict in _AGAINST and name not in kept:
             found.append(_evidence(state, experiment, "judged", False))
+    return [*found, *_ablated(state)]
+
+
+def _ablated(state: CampaignState) -> list[Evidence]:
+    """What taking the landings of main out has proven; what it left unverified says nothing."""
+    lists, names = method_lists(state), labels(state)
+    found: list[Evidence] = []
+    for ident, one in ablations_of_main(state).items():
+        if names[ident] in (*lists.effective, *lists.ineffective):
+            told = _evidence(state, state.experiments[ident], "ablated", names[ident] in lists.effective)
+            gain = one.ablation.gain
+            bounds = {"gain": gain.gain, "low": gain.low, "high": gain.high} if gain else {}
+            found.append(told.model_copy(update={"commit": one.commit, **bounds}))
     return found
 
 
@@ -116,7 +130,7 @@ def _verified(experiment: ExperimentState) -> bool | None:
 
 
 def _evidence(
-    state: CampaignState, experiment: ExperimentState, stage: Literal["judged", "landed"], positive: bool
+    state: CampaignState, experiment: ExperimentState, stage: Literal["judged", "landed", "ablated"], positive: bool
 ) -> Evidence:
     assert experiment.plan is not None
     overall = experiment.overall if stage == "judged" else None

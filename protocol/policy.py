@@ -186,6 +186,14 @@ class Policy(BaseModel):
     # Submission.
     submission_runs: int = Field(default=5, ge=1, description="full evaluations of the final commit that are averaged")
 
+    # Ablation.
+    ablation_minutes: float | None = Field(
+        default=None,
+        gt=0.0,
+        description="wall clock for measuring main without each of its landings when the campaign ends (minutes); "
+        "None: only on request",
+    )
+
     # Strategy memory.
     prefer_after: int = Field(
         default=2, ge=1, description="measurements for a technique, with none against it, after which it is preferred"

@@ -237,6 +237,7 @@ class CampaignState:
     recalibrate: dict[str, str] = field(default_factory=dict[str, str])
     symptoms: Symptoms = field(default_factory=Symptoms)
     main_measured: list[ev.MainMeasured] = field(default_factory=list[ev.MainMeasured])
+    ablations: list[ev.MethodAblated] = field(default_factory=list[ev.MethodAblated])
     measured_in_round: int = 0
     measured_at: int = 0
     numbered: int = 0

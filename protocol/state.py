@@ -311,6 +311,10 @@ def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured)
     _close(state, event.agent, body.duty)
 
 
+def _method_ablated(state: CampaignState, event: ev.Event, body: ev.MethodAblated) -> None:
+    state.ablations.append(body.model_copy(update={"measurement": None}))
+
+
 def _direction_claimed(state: CampaignState, event: ev.Event, body: ev.DirectionClaimed) -> None:
     claim = body.direction
     _stand_down(state, event.agent)
@@ -463,6 +467,7 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
     ev.Mended: _mended,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,
+    ev.MethodAblated: _method_ablated,
     ev.DirectionClaimed: _direction_claimed,
     ev.DirectionSeconded: _direction_seconded,
     ev.DirectionClosed: _direction_closed,

@@ -240,6 +240,12 @@ def _main_measured(state: CampaignState, event: ev.Event, body: ev.MainMeasured)
     return _note("main", "bold", f"{w.short_commit(body.commit)} {w.interval(body.estimate)} {against}; {product}")
 
 
+def _method_ablated(state: CampaignState, event: ev.Event, body: ev.MethodAblated) -> list[Segment]:
+    word = body.ablation.contribution.value.replace("_", " ")
+    sass = f"machine code: {body.sass.status.value.replace('_', ' ')}"
+    return _note("ablation", "", f"{_tag(state, body.experiment)} {word} ({body.ablation.why}); {sass}")
+
+
 def _direction_claimed(state: CampaignState, event: ev.Event, body: ev.DirectionClaimed) -> list[Segment]:
     claim = body.direction
     return _note("direction", "cyan", f"{event.agent} takes {claim.name} ({', '.join(claim.allowed)})")
@@ -343,6 +349,7 @@ _TELLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], list[Segm
     ev.Landed: _landed,
     ev.LandingRefused: _landing_refused,
     ev.MainMeasured: _main_measured,
+    ev.MethodAblated: _method_ablated,
     ev.DirectionClaimed: _direction_claimed,
     ev.DirectionSeconded: _direction_seconded,
     ev.DirectionClosed: _direction_closed,
