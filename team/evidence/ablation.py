@@ -1,0 +1,112 @@
+"""Ablation: the champion against itself without one of its methods, by the judge's own paired measurement.
+
+Both sides are built, checked and timed as an experiment's are: the same task, shapes, flags and protocol, fresh inputs,
+pairs until the sequential test decides. A tree that is missing, does not build, is wrong or stays undecided proves
+nothing. Whatever is measured here, the other side is the very champion.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from protocol.messages import Measurement, Noise, Outcome
+from protocol.methods import (
+    Ablation,
+    Contribution,
+    MethodLists,
+    SassCheck,
+    Status,
+    absent,
+    attributed,
+    sorted_methods,
+)
+from protocol.policy import Policy
+from protocol.sequential import decide
+from team.judge.client import Judge
+from team.judge.failures import BaselineBroken, JudgeDied
+from team.judge.request import Check, Compare
+
+__all__ = [
+    "Ablated",
+    "Ablation",
+    "Contribution",
+    "MethodLists",
+    "SassCheck",
+    "Status",
+    "Trial",
+    "Without",
+    "ablate",
+    "sorted_methods",
+]
+
+
+@dataclass(frozen=True)
+class Without:
+    """The champion without one method: a task folder with its files, or None and ``how`` says why there is none."""
+
+    method: str
+    tree: Path | None
+    how: str
+    name: str = ""
+
+    @property
+    def named(self) -> str:
+        """What the tree is called in the record: its commit, else its folder."""
+        return self.name or ("" if self.tree is None else str(self.tree))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What ablations are measured with: the judge of one device, the trusted task, the champion, and the law."""
+
+    judge: Judge
+    trusted: Path
+    champion: Path
+    weights: Mapping[str, float]
+    noise: Noise | None
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Ablated:
+    """One method's ablation with its raw measurement, None when nothing was measured."""
+
+    ablation: Ablation
+    measurement: Measurement | None = None
+
+
+def ablate(trial: Trial, trees: Iterable[Without], seconds: float | None = None) -> Iterator[Ablated]:
+    """Each method in turn. After ``seconds`` no further one is begun: what is left is inconclusive."""
+    until = None if seconds is None else time.monotonic() + seconds
+    for without in trees:
+        if without.tree is None:
+            yield Ablated(absent(without.method, without.how))
+        elif until is not None and time.monotonic() >= until:
+            yield Ablated(absent(without.method, f"the {seconds:g} s for ablation were spent before its turn"))
+        else:
+            yield _measured(trial, without, without.tree)
+
+
+def _measured(trial: Trial, without: Without, tree: Path) -> Ablated:
+    """The tree without it is checked first: it stands on the base's side, where a failure is no outcome."""
+    try:
+        checked = trial.judge.check(Check(task=str(trial.trusted), tree=str(tree)))
+        if checked.outcome is not Outcome.MEASURED:
+            return Ablated(_attributed(without, checked.outcome, checked.detail), checked)
+        request = Compare(task=str(trial.trusted), base=str(tree), candidate=str(trial.champion), noise=trial.noise)
+        measured = trial.judge.compare(request)
+    except BaselineBroken as broken:
+        return Ablated(absent(without.method, f"without it: {broken}"[:500]))
+    except JudgeDied as died:
+        trial.judge.start()
+        return Ablated(absent(without.method, f"the judge died of the tree without it: {died}"[:500]))
+    decision = None
+    if measured.outcome is Outcome.MEASURED:
+        decision = decide(measured.restarts, trial.weights, trial.noise, trial.policy)
+    detail = f"the champion itself, {measured.detail}" if decision is None else ""
+    return Ablated(attributed(without.method, measured.outcome, detail, decision, without.named, without.how), measured)
+
+
+def _attributed(without: Without, outcome: Outcome, detail: str) -> Ablation:
+    return attributed(without.method, outcome, detail, None, without.named, without.how)
