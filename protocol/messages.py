@@ -284,6 +284,7 @@ class ProfileReport(Message):
     near_peak: bool = Field(default=False, description="every workload is near its binding roof; never by heuristic")
     bundle: str = Field(default="", description="the profiler's set of metrics: full or light; pinned per campaign")
     file: str = Field(default="", description="where the profiler's own report is kept")
+    sass: dict[str, dict[str, int]] = Field(default={}, description="function -> its most frequent opcodes and counts")
 
 
 # ---------------------------------------------------------------- what the judge saw

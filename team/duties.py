@@ -25,7 +25,7 @@ from protocol.messages import (
 from roles.minds.mind import CannotResolve, NothingToPropose
 from team.desk import Desk
 from team.errors import UserError
-from team.evidence.profile import profile
+from team.evidence.profile import Place, profile
 from team.experiment import briefing_for, perform_experiment
 from team.judge.request import Calibrate
 from team.workspace.objects import Refused
@@ -112,8 +112,11 @@ def perform_search(desk: Desk, duty: Search) -> ev.SearchReported | ev.DutyFaile
 
 
 def perform_profile(desk: Desk, duty: Profile) -> ev.ProfileReported:
-    """Say where the kernel at one commit stands."""
-    report = profile(desk.trusted, Path(desk.snapshot(duty.commit)), duty.commit)
+    """Say where the kernel at one commit stands; with the set of metrics that the campaign's first profile used."""
+    scratch, known = desk.snapshots.parent, desk.lead.chronicle().profile
+    place = Place(desk.device, scratch, scratch / "profiles", desk.policy)
+    tree = Path(desk.snapshot(duty.commit))
+    report = profile(desk.trusted, tree, duty.commit, place, known.bundle if known else "")
     return ev.ProfileReported(duty=duty.id, report=report)
 
 

@@ -185,9 +185,9 @@ def _module_folder(ncu: str) -> Path | None:
 
 
 def _ran(command: list[str], environment: Mapping[str, str], room: Path, timeout_s: float) -> tuple[int, str]:
-    """Exit status and output of a command in a process group of its own, killed when it takes too long."""
+    """Exit status and output of a command in a process group of its own, which is killed when it takes too long."""
     try:
-        with subprocess.Popen(
+        process = subprocess.Popen(
             command,
             cwd=room,
             env=dict(environment),
@@ -195,14 +195,16 @@ def _ran(command: list[str], environment: Mapping[str, str], room: Path, timeout
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             process_group=0,
-        ) as process:
-            try:
-                said, _ = process.communicate(timeout=timeout_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-                what = f"{Path(command[0]).name} did not end within {timeout_s:g} s"
-                raise NcuFailed(Kind.TIMED_OUT, what) from None
+        )
     except OSError as error:
         raise NcuFailed(Kind.MISSING, f"{command[0]} cannot be started ({error.strerror})") from None
-    return process.returncode, said.decode(errors="replace")
+    with process:
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+            return process.returncode, said.decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            what = f"{Path(command[0]).name} did not end within {timeout_s:g} s"
+            raise NcuFailed(Kind.TIMED_OUT, what) from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)

@@ -1,71 +1,126 @@
-"""Where a kernel stands. The compiler's own remarks stand in for a profiler, and the report says so."""
+"""Where a kernel stands, by the best means that its device permits: counters, else times, else a compiler's remarks.
 
-import re
+Profiling loads the task, builds, and runs the candidate's code, so it has a process of its own (``worker``), which is
+ended with all that it started when it takes too long. Whatever fails there leaves the compiler's report and a sentence.
+"""
+
+import contextlib
+import os
+import signal
 import subprocess
+import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from protocol.messages import Position, ProfileReport
-from team.judge.build import kernel_flags
-from team.judge.cuda.ptxas import kernel_uses
-from team.tasks.spec import TaskSpec, read_spec
+from protocol.messages import Message, ProfileReport
+from protocol.policy import Policy
+from roles.minds.anthropic.key import without_keys
+from team.devices.device import Device
+from team.evidence.compiled import compiler_report
+from team.evidence.metrics import Bundle
+from team.evidence.perf import missing_counters
+from team.tasks.spec import read_spec
 
-_REMARK = re.compile(r":(\d+):\d+: (optimized|missed): (.*)$")
-_MOST = 24
+WORKER_S = 540.0  # seconds; its own steps have shorter deadlines
+_LEAVE_S = 5.0
+_TAIL = 300
 
 
-def profile(trusted: Path, tree: Path, commit: str) -> ProfileReport:
-    """The compiler's remarks on the kernel at ``tree``, built with the judge's flags for the task at ``trusted``."""
-    spec = read_spec(trusted)
-    return _on_gpu(spec, tree, commit) if spec.device == "cuda" else _on_cpu(spec, tree, commit)
+class Request(Message):
+    """What the worker is asked. ``scratch``: the judge's build cache; ``keep``: where a profiler's report stays."""
+
+    device: str
+    trusted: str
+    tree: str
+    commit: str
+    scratch: str
+    keep: str
+    law: Policy | None = None
+    pinned: Bundle | Literal[""] = ""
+    workload: str = ""
+    most: int = 5
 
 
-def _on_gpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
-    """Registers, shared memory and spills of every kernel in the source."""
-    flags = spec.build.flags or ("-O3", "-std=c++17")
-    with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
-        command = ["nvcc", *flags, "-arch=native", "-Xptxas", "-v", "--default-stream", "per-thread", "-cubin"]
-        command += [str(tree / spec.source), "-o", f"{scratch}/kernel.cubin"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)
-    uses = kernel_uses(done.stderr)
-    return ProfileReport(
-        commit=commit,
-        tool="nvcc -Xptxas -v",
-        position=Position.UNKNOWN,
-        metrics={
-            "registers_per_thread": float(max((use.registers for use in uses), default=0)),
-            "spilled_bytes": float(sum(use.spilled for use in uses)),
-        },
-        remarks=tuple(str(use) for use in uses[:_MOST]),
-        claim="the assembler's report stands in for a profile: it bounds occupancy and does not say what limits time",
+class Answer(Message):
+    """A report, or one sentence about why there is none."""
+
+    report: ProfileReport | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a profile is taken and what it may use."""
+
+    device: Device
+    scratch: Path
+    keep: Path
+    law: Policy | None = None
+
+
+def profile(trusted: Path, tree: Path, commit: str, place: Place | None = None, pinned: str = "") -> ProfileReport:
+    """The profile of the kernel at ``tree`` for the task at ``trusted``, as a campaign's duty asks for it.
+
+    Without a place nothing is run. On a CPU that counts nothing for us only the compiler is asked.
+    """
+    stand_in = compiler_report(read_spec(trusted), tree, commit)
+    if place is None:
+        return stand_in
+    if place.device.id.startswith("cpu") and (why := missing_counters()):
+        return with_remark(stand_in, why)
+    answer = measured(place, trusted, tree, commit, pinned)
+    return answer.report or with_remark(stand_in, f"nothing was measured: {answer.why}")
+
+
+def measured(
+    place: Place, trusted: Path, tree: Path, commit: str, pinned: str = "", workload: str = "", most: int = 5
+) -> Answer:
+    """What the worker says."""
+    request = Request.model_validate(
+        {
+            "device": place.device.id,
+            "trusted": str(trusted),
+            "tree": str(tree),
+            "commit": commit,
+            "scratch": str(place.scratch),
+            "keep": str(place.keep),
+            "law": place.law,
+            "pinned": pinned,
+            "workload": workload,
+            "most": most,
+        }
     )
+    with tempfile.TemporaryDirectory(prefix="kernelteam-profiling-") as folder:
+        asked, answered, log = (Path(folder) / name for name in ("request.json", "answer.json", "log"))
+        asked.write_text(request.model_dump_json())
+        with log.open("wb") as output:
+            ended = _worked([sys.executable, "-m", "team.evidence.worker", str(asked), str(answered)], output.fileno())
+        if answered.is_file():
+            return Answer.model_validate_json(answered.read_text())
+        said = " ".join(log.read_text(errors="replace").split())[-_TAIL:]
+        return Answer(why=f"the profiling process {ended}{f': {said}' if said else ''}")
 
 
-def _on_cpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
-    """What the vectoriser did and did not do."""
-    with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
-        command = [
-            "g++", *kernel_flags(spec.numerics, spec.build.flags), "-fopt-info-vec-optimized", "-fopt-info-vec-missed",
-            str(tree / spec.source), "-o", f"{scratch}/kernel.so",
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)
-    remarks = _remarks(done.stderr)
-    optimised = sum(kind == "optimized" for kind, _ in remarks)
-    return ProfileReport(
-        commit=commit,
-        tool="g++ -fopt-info-vec",
-        position=Position.UNKNOWN,
-        metrics={"loops_vectorised": float(optimised)},
-        remarks=tuple(text for _, text in remarks[:_MOST]),
-        claim="compiler remarks stand in for a profile; they say what was vectorised, not what limits the kernel",
-    )
+def with_remark(report: ProfileReport, remark: str) -> ProfileReport:
+    """The report with one sentence more, in front."""
+    return report.model_copy(update={"remarks": (remark, *report.remarks)})
 
 
-def _remarks(stderr: str) -> list[tuple[str, str]]:
-    """(kind, 'line N: remark') without repeats, the optimised loops first."""
-    found: dict[tuple[str, str], None] = {}
-    for line in stderr.splitlines():
-        match = _REMARK.search(line)
-        if match and "loop" in match[3]:
-            found[(match[2], f"line {match[1]}: {match[2]}: {match[3].strip()}")] = None
-    return sorted(found, key=lambda remark: remark[0] != "optimized")
+def _worked(command: list[str], output: int) -> str:
+    """Run the worker to its end, or end it; how that was, in words."""
+    with subprocess.Popen(
+        command, env=without_keys(os.environ), stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
+    ) as process:
+        try:
+            return f"left with status {process.wait(WORKER_S)}"
+        except subprocess.TimeoutExpired:
+            return f"did not end within {WORKER_S:g} s"
+        finally:
+            if process.poll() is None:
+                process.terminate()  # it ends what it started
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_LEAVE_S)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)

@@ -52,9 +52,9 @@ class Tools:
         return [str(program.path), str(shim.path), str(kernel.path), str(plan)]
 
     def confined(self, command: list[str], mode: str, room: Path, ncu: str) -> list[str]:
-        """The same under the sandbox: it may read its own files and the profiler's, and write in its room."""
+        """The same under the sandbox: it may read its own files and those of ``ncu``, if any, and write in its room."""
         places = {str(Path(path).parent) for path in command}
-        places |= {str(Path(ncu).resolve().parent), "/proc/self", "/opt/nvidia"}
+        places |= {"/proc/self", "/opt/nvidia", *([str(Path(ncu).resolve().parent)] if ncu else [])}
         return [*command, mode, str(LIFE_S), ":".join(sorted(places)), str(room), ":".join(self.device.nodes)]
 
     def open(self, command: list[str], mode: str) -> list[str]:
@@ -71,6 +71,7 @@ class Tools:
             "CUDA_VISIBLE_DEVICES": self.device.id,
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "CUDA_CACHE_DISABLE": "1",
+            "CUDA_MODULE_LOADING": "EAGER",
         }
         return found | {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
 

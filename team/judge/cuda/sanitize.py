@@ -25,6 +25,7 @@ from team.judge.build import Artifact, Builder, Recipe
 from team.judge.cuda.build import architecture, lent_signature
 from team.judge.shim import scalar_word, shim_recipe
 from team.judge.unlisted import smallest
+from team.tasks.signature import Signature
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 
@@ -76,14 +77,17 @@ def sanitize(
 def standalone_recipe(target: str) -> Recipe:
     """How to build the program that launches once."""
     folder = Path(__file__).parent.parent / "runner"
-    files = {name: (folder / name).read_text() for name in ("standalone.cu", "sandbox.h")}
+    files = {name: (folder / name).read_text() for name in ("standalone.cu", "standalone.h", "sandbox.h")}
     flags = ("-O2", "-std=c++17", "--default-stream", "per-thread", architecture(target))
     return Recipe(files, "standalone.cu", flags)
 
 
-def launch_plan(task: Task, workload: Workload | None = None) -> bytes:
-    """One launch, by default on the smallest workload: kinds and values of the arguments, then the inputs' contents."""
-    workload, signature = workload or smallest(task), lent_signature(task.signature)
+def launch_plan(task: Task, workload: Workload | None = None, call: Signature | None = None) -> bytes:
+    """One launch: kinds and values of the arguments, then the inputs' contents.
+
+    By default on the smallest workload, and with the call that is made on a GPU.
+    """
+    workload, signature = workload or smallest(task), call or lent_signature(task.signature)
     inputs = task.make_inputs(workload, int.from_bytes(os.urandom(6), "little"))
     buffers = {buffer.name: buffer for buffer in task.buffers}
     words, contents = [len(signature.parameters)], list[bytes]()
