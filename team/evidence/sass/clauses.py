@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from roles.techniques.machine_code import AllOf, AnyOf, Clause, Denser, Grew, Here, Shrank
+from roles.techniques.machine_code import AllOf, AnyOf, Clause, Denser, Grew, Here, Hint, More, Shrank
 from team.evidence.sass.opcodes import count
 
 Counts = Mapping[str, int]
@@ -22,6 +22,10 @@ def holds(clause: Clause, now: Counts, before: Counts | None) -> Word:
             return None if before is None else count(now, kinds) < count(before, kinds)
         case Denser():
             return _denser(clause, now, before)
+        case More(part, than):
+            return count(now, part) > count(now, than)
+        case Hint(kinds):
+            return None if count(now, kinds) else False
         case AllOf(clauses):
             return every(holds(one, now, before) for one in clauses)
         case AnyOf(clauses):
@@ -55,10 +59,12 @@ def some(words: Iterable[Word]) -> Word:
 def kinds_of(clause: Clause) -> Iterator[str]:
     """Every pattern that a clause looks at, in its order."""
     match clause:
-        case Here(kinds) | Grew(kinds) | Shrank(kinds):
+        case Here(kinds) | Grew(kinds) | Shrank(kinds) | Hint(kinds):
             yield from kinds
         case Denser(part, whole, otherwise):
             yield from (*part, *whole, *otherwise)
+        case More(part, than):
+            yield from (*part, *than)
         case AllOf(clauses) | AnyOf(clauses):
             for one in clauses:
                 yield from kinds_of(one)

@@ -253,6 +253,13 @@ extern "C" __global__ void warp_aggregated_atomics__with(const int* in, int* slo
 extern "C" __global__ void warp_aggregated_atomics__miss(const int* in, int* slots, int* out) {  // still one per thread
     if (in[threadIdx.x] > 1) out[atomicAdd(slots + (in[threadIdx.x] & 15), 2)] = threadIdx.x + 1;
 }
+// One address for all: the compiler lets the warp's lanes find each other by itself, so that this proves nothing either.
+extern "C" __global__ void one_counter__before(const int* in, int* slot, int* out) {
+    if (in[threadIdx.x] > 0) out[atomicAdd(slot, 1)] = threadIdx.x;
+}
+extern "C" __global__ void one_counter__miss(const int* in, int* slot, int* out) {
+    if (in[threadIdx.x] > 4) out[atomicAdd(slot, 1)] = threadIdx.x + 2;
+}
 
 extern "C" __global__ void atomic_optimize__before(const int* in, int* bins) {
     for (int k = 0; k < 8; ++k) atomicAdd(bins + (in[threadIdx.x + 32 * k] & 255), 1);
