@@ -12,6 +12,7 @@ from protocol.trouble import LedgerTrouble
 from team.errors import UserError
 from team.garbage import collect_seldom
 from team.memory_cli import app as memory
+from team.optimize.command import CONTEXT, optimize
 
 app = typer.Typer(
     help="A team of agents that makes a CUDA, Triton or C++ kernel faster and proves it.",
@@ -19,6 +20,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(memory, name="memory")
+app.command(name="optimize", context_settings=CONTEXT)(optimize)
 
 TaskArgument = Annotated[Path, typer.Argument(help="folder that holds task.toml", show_default=False)]
 RunOption = Annotated[Path | None, typer.Option("--run", help="campaign (name or folder); default: the newest")]

@@ -10,7 +10,7 @@ from roles.minds.mind import MindFailed, NothingToPropose
 from team.coordination import MAX_REFUSALS
 from team.desk import Desk
 from team.judge.request import Screen
-from team.race import in_words, race, with_texts
+from team.race import commit_variant, race, with_texts
 from team.workspace.objects import Refused
 
 log = logging.getLogger(__name__)
@@ -121,10 +121,6 @@ def _champion(desk: Desk, duty: Experiment, proposal: Proposal, commits: list[st
 
 
 def _commit(desk: Desk, duty: Experiment, plan: Plan, variant: Variant) -> str:
-    """Commit a variant before it runs, and keep it for good whatever becomes of it."""
-    trailers = {"Experiment": duty.id, "Technique": plan.technique, "Agent": desk.name}
-    if variant.parameters:
-        trailers["Parameters"] = in_words(variant.parameters)
-    commit = desk.hub.commit(duty.base, variant.files, plan.change, trailers, desk.editable)
-    desk.hub.anchor(f"experiments/{duty.id}/{commit[:16]}", commit)
-    return commit
+    """See ``commit_variant``."""
+    editable, name = desk.editable, desk.name
+    return commit_variant(desk.hub, editable, duty.base, variant, duty.id, plan.technique, name, plan.change)

@@ -6,7 +6,7 @@ One race for campaigns and for ``kernelteam optimize``. It only picks whom to me
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from protocol.messages import Measurement, Outcome, Parameter, Runnerup
+from protocol.messages import Measurement, Outcome, Parameter, Runnerup, Variant
 from protocol.policy import Policy
 from protocol.sequential import estimate
 from team.judge.client import Judge
@@ -49,6 +49,25 @@ def with_texts(hub: Hub, editable: Collection[str], runners_up: Sequence[Runneru
         if commit:
             found.append(one.model_copy(update={"files": hub.read(editable, commit)}))
     return tuple(found)
+
+
+def commit_variant(
+    hub: Hub,
+    editable: Collection[str],
+    base: str,
+    variant: Variant,
+    experiment: str,
+    technique: str,
+    agent: str,
+    change: str,
+) -> str:
+    """Commit a variant before it runs, and keep it for good whatever becomes of it."""
+    trailers = {"Experiment": experiment, "Technique": technique, "Agent": agent}
+    if variant.parameters:
+        trailers["Parameters"] = in_words(variant.parameters)
+    commit = hub.commit(base, variant.files, change, trailers, editable)
+    hub.anchor(f"experiments/{experiment}/{commit[:16]}", commit)
+    return commit
 
 
 def in_words(parameters: Mapping[str, Parameter]) -> str:

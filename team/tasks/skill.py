@@ -34,6 +34,7 @@ BARE = 1 << 20  # elements of every buffer of a kernel that takes no dims
 ATOL, RTOL = 1e-4, 1e-3
 _CPP = (".cpp", ".cc", ".cxx")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_PLAIN_FLAGS = ("-O3", "-std=c++17", "-lineinfo")  # the judge's own, which a task's flags replace
 _NARROW_HIGH = {"bool": 2, "int8": 2**7, "uint8": 2**8}
 
 
@@ -106,8 +107,17 @@ def read_inputs(inputs: SkillInputs) -> Read:
     return Read(inputs, "solve", device, signature, extents, roles, tolerance, modelled, (*notes, *told))
 
 
-def make_task(read: Read, folder: Path, workloads: Sequence[Workload], policy: Mapping[str, Any]) -> TaskSpec:
-    """Write the task into the new folder ``folder``, with headers beside the kernel, as a repository of one commit."""
+def make_task(
+    read: Read,
+    folder: Path,
+    workloads: Sequence[Workload],
+    policy: Mapping[str, Any],
+    libraries: Sequence[str] = (),
+) -> TaskSpec:
+    """Write the task into the new folder ``folder``, with headers beside the kernel, as a repository of one commit.
+
+    ``libraries`` are compiler flags for vendors' libraries that the baseline uses; candidates may then use them, too.
+    """
     inputs = read.inputs
     folder.mkdir(parents=True)
     for name, path in {inputs.kernel.name: inputs.kernel, inputs.reference.name: inputs.reference}.items():
@@ -115,7 +125,7 @@ def make_task(read: Read, folder: Path, workloads: Sequence[Workload], policy: M
     for header in _headers(inputs.kernel):
         (folder / header).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(inputs.kernel.parent / header, folder / header)
-    text = _task_toml(read, workloads, policy)
+    text = _task_toml(read, workloads, policy, libraries)
     (folder / "task.toml").write_text(text)
     make_repository(folder, "The baseline as it was given")
     return read_spec(folder)
@@ -260,7 +270,7 @@ def _drawn_integers(signature: Signature, module: ModuleType) -> list[Parameter]
     return [p for p in signature.pointers if p.const and p.dtype.startswith(("int", "uint"))]
 
 
-def _task_toml(read: Read, workloads: Sequence[Workload], policy: Mapping[str, Any]) -> str:
+def _task_toml(read: Read, workloads: Sequence[Workload], policy: Mapping[str, Any], libraries: Sequence[str]) -> str:
     inputs = read.inputs
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", inputs.kernel.stem).lstrip("_.-") or "kernel"
     parts = [
@@ -277,6 +287,8 @@ def _task_toml(read: Read, workloads: Sequence[Workload], policy: Mapping[str, A
     parts += ["[tolerance]"]
     parts += [f"{_quoted(key)} = {{ atol = {pair[0]!r}, rtol = {pair[1]!r} }}" for key, pair in read.tolerance.items()]
     parts += ["", *(line for workload in workloads for line in _workload(workload))]
+    if libraries:
+        parts += ["[build]", f"flags = {_quoted([*_PLAIN_FLAGS, *libraries])}", "[screen]", "libraries = true"]
     if policy:
         parts += ["[policy]", *(f"{key} = {_quoted(value)}" for key, value in policy.items())]
     return "\n".join(parts) + "\n"
