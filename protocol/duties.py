@@ -133,12 +133,14 @@ def _landing(state: CampaignState, name: str, now: float) -> Duty | None:
     elsewhere = any(_working(a) and state.device_of(a) != authors for a in _alike(state, landing.agent))
     if elsewhere and state.device_of(state.agents[name]) == authors:
         return None
+    plan = state.experiments[landing.experiment].plan
     return VerifyLanding(
         id=_id(state, "v"),
         experiment=landing.experiment,
         candidate=landing.candidate,
         main=landing.main,
         against=landing.merged.candidate if landing.merged else "",
+        technique=plan.technique if plan else "",
     )
 
 

@@ -452,6 +452,7 @@ class VerifyLanding(Message):
     candidate: str
     main: str
     against: str = Field(default="", description="the merged tree that it is measured against instead of main")
+    technique: str = Field(default="", description="of the experiment's plan: it says what else is checked")
 
     @property
     def base(self) -> str:

@@ -162,6 +162,7 @@ def test_a_finding_of_the_sanitizer_refuses_a_landing_however_fast_it_is() -> No
         ident = story.experiment(A, Verdict.KEEP, 0.05, plan("tile"))
         story.prepare(ident)
         duty = story.ask(B, VerifyLanding)
+        assert duty.technique == "tile"
         fast = ev.LandingMeasured(
             duty=duty.id, experiment=ident, device="cpu:1", measurement=measured(0.1), decision=decision("keep", 0.1)
         )
