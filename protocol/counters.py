@@ -88,17 +88,18 @@ def _count_keep(state: CampaignState, agent: AgentState, experiment: ExperimentS
         streaks.early_from = streaks.experiments
     if gain >= policy.profile_gain:
         agent.owes_profile = experiment.commit
-    _credit(state, experiment.plan)
+    _credit(state, agent, experiment.plan)
     agent.search, agent.owes_search = None, False
 
 
-def _credit(state: CampaignState, plan: Plan) -> None:
+def _credit(state: CampaignState, agent: AgentState, plan: Plan) -> None:
     """A keep that a search inspired is to the credit of the source that its plan names.
 
     One that names none and is of the technique that the search chose is to the credit of the search's first source;
     of another technique it cites the search because it must, and owes it nothing.
     """
-    cited = state.searches.get(plan.cites)
+    newest = agent.search
+    cited = newest if newest and newest.id == plan.cites else state.searches.get(plan.cites)
     if cited is None or not (plan.source or plan.technique == cited.technique):
         return
     source = plan.source or cited.sources[0].locator

@@ -91,7 +91,8 @@ def _duty_failed(state: CampaignState, event: ev.Event, body: ev.DutyFailed) -> 
 def _baseline_measured(state: CampaignState, event: ev.Event, body: ev.BaselineMeasured) -> None:
     state.noise[body.device] = body.noise
     slim = body.model_copy(update={"measurement": body.measurement.without_samples()})
-    state.baselines.setdefault(body.device, slim)
+    if body.device not in state.baselines:
+        state.baselines[body.device] = slim
     state.index.measured(body.device)
     failure_modes.calibrated(state, body.device)
     _close(state, event.agent, body.duty)
