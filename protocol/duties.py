@@ -27,17 +27,18 @@ REST_SECONDS = 0.5
 
 def next_duty(state: CampaignState, name: str, now: float) -> Duty:
     """The duty of agent ``name``, which has none open, at time ``now`` (seconds since the epoch)."""
-    agent = state.agents[name]
-    over = finished(state, now)
-    if over:
-        return Stop(why=over)
-    if state.paused and not ending(state, now):
+    agent, ends = state.agents[name], ending(state, now)
+    if ends and _is_finished(state):
+        return Stop(why=ends)
+    if state.paused and not ends:
         return Rest(seconds=REST_SECONDS, why=f"paused: {state.paused}")
     if state.device_of(agent) not in state.baselines:
-        return _baseline(state, now)
-    if not ending(state, now) and _awaits_baselines(state, now):
+        return _baseline(state, ends)
+    if not ends and _awaits_baselines(state, now):
         return Rest(seconds=REST_SECONDS, why="waiting for the other agents' baselines")
-    return _landing(state, name, now) or _owed(state, name, now) or _last_words(state, now) or _experiment(state, name)
+    if landing := _landing(state, name, now):
+        return landing
+    return _last_words(state, ends) if ends else _owed(state, name) or _experiment(state, name)
 
 
 def ending(state: CampaignState, now: float) -> str:
@@ -69,9 +70,12 @@ def _all_exhausted(state: CampaignState, now: float) -> bool:
 def finished(state: CampaignState, now: float) -> str:
     """Why the campaign is over: nothing runs, nothing waits to land, the last word on main is measured; else empty."""
     why = ending(state, now)
-    if not why or state.landings or state.index.busy():
-        return ""
-    return "" if _owes_last_word(state) else why
+    return why if why and _is_finished(state) else ""
+
+
+def _is_finished(state: CampaignState) -> bool:
+    """Whether nothing is left to do for a campaign that starts nothing more."""
+    return not (state.landings or state.index.busy() or _owes_last_word(state))
 
 
 def spent_experiments(state: CampaignState) -> int:
@@ -89,9 +93,9 @@ def _working(agent: AgentState) -> bool:
     return agent.alive and not (agent.open and isinstance(agent.open.duty, Stop))
 
 
-def _baseline(state: CampaignState, now: float) -> Duty:
+def _baseline(state: CampaignState, ends: str) -> Duty:
     """For an agent on a device without a baseline. At the end one is still made when work on main needs this agent."""
-    if ending(state, now) and not state.landings and not _owes_last_word(state):
+    if ends and not state.landings and not _owes_last_word(state):
         return Rest(seconds=REST_SECONDS, why="the last duties are being done")
     return Baseline(id=_id(state, "b"), commit=state.started.commit)
 
@@ -181,9 +185,9 @@ def _being_handled(state: CampaignState, landing: LandingState) -> bool:
     return any(isinstance(d, VerifyLanding | ResolveMerge) and d.experiment == landing.experiment for d in duties)
 
 
-def _owed(state: CampaignState, name: str, now: float) -> Duty | None:
+def _owed(state: CampaignState, name: str) -> Duty | None:
     agent = state.agents[name]
-    if ending(state, now) or state.failing(agent) or money.agent_is_spent(state, name):
+    if state.failing(agent) or money.agent_is_spent(state, name):
         return None
     if state.device_of(agent) in state.recalibrate and not _calibrating(state, state.device_of(agent)):
         return Baseline(id=_id(state, "b"), commit=state.started.commit)
@@ -218,15 +222,12 @@ def _calibrating(state: CampaignState, device: str) -> bool:
     return any(state.device_of(state.agents[name]) == device for name in state.index.with_open("baseline"))
 
 
-def _last_words(state: CampaignState, now: float) -> Duty | None:
-    why = ending(state, now)
-    if not why:
-        return None
+def _last_words(state: CampaignState, ends: str) -> Duty:
     if state.landings:
         return Rest(seconds=REST_SECONDS, why="a landing is being verified")
     if _measuring_main(state) or state.index.busy():
         return Rest(seconds=REST_SECONDS, why="the last duties are being done")
-    return _remeasure(state, "the campaign ends") if _owes_last_word(state) else Stop(why=why)
+    return _remeasure(state, "the campaign ends") if _owes_last_word(state) else Stop(why=ends)
 
 
 def _owes_last_word(state: CampaignState) -> bool:

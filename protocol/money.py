@@ -97,6 +97,8 @@ def _fits_beside(state: CampaignState, unit: Unit, duties: int) -> bool:
 
     What open duties have used of their allowances is added up, agent by agent, only when it matters.
     """
+    if _limit(state.policy, unit) is None:
+        return True
     spent, each = _of_team(state, unit), allowance(state, unit) or 0.0
     untouched = spent + _claims(state) * each
     return _fits(state, unit, untouched, duties) or _fits(state, unit, spent + bound(state, unit), duties)

@@ -12,13 +12,17 @@ from protocol.two_level import Array, about_mean, order_effect, pair_location, p
 
 @dataclass(frozen=True)
 class Samples:
-    """One log ratio per restart: of one workload, or of all by weight."""
+    """One log ratio of one workload per restart."""
 
     values: Array
     pairs: float
     """Mean number of pairs behind each value."""
-    of_pair: Array
-    """Variance of one pair within a restart."""
+    residuals: Array
+    """All pairs about their restart's mean."""
+
+    def of_pair(self) -> Array:
+        """Variance of one pair within a restart."""
+        return pair_variance(self.residuals, self.pairs)
 
 
 def pairs_of(restarts: Sequence[Restart], weights: Mapping[str, float]) -> int:
@@ -55,10 +59,8 @@ def _of_alike(
     groups = _grouped(flat, counts)
     values = np.concatenate([pair_location(group) for group in groups], axis=1)
     residuals = np.concatenate([about_mean(group).reshape(len(names), -1) for group in groups], axis=1)
-    mean_pairs = sum(counts) / len(counts)
-    of_pair = pair_variance(residuals, mean_pairs)
     for row, name in enumerate(names):
-        yield name, Samples(values[row], mean_pairs, of_pair[row])
+        yield name, Samples(values[row], sum(counts) / len(counts), residuals[row])
 
 
 def _grouped(flat: Array, counts: tuple[int, ...]) -> list[Array]:
@@ -70,12 +72,21 @@ def _grouped(flat: Array, counts: tuple[int, ...]) -> list[Array]:
     return [part.reshape(rows, 1, -1) for part in parts]
 
 
-def weighted(parts: Mapping[str, Samples], weights: Mapping[str, float]) -> Samples:
-    """All workloads as one: the weighted mean of their values; pair variances add by squared weight."""
+def weighted(parts: Mapping[str, Samples], weights: Mapping[str, float]) -> Array:
+    """All workloads as one: the weighted mean of their values."""
     shares = normalised(weights)
-    values = np.sum([shares[name] * part.values for name, part in parts.items()], axis=0)
-    of_pair = np.sum([shares[name] ** 2 * part.of_pair for name, part in parts.items()], axis=0)
-    return Samples(values, min(part.pairs for part in parts.values()), of_pair)
+    return np.add.reduce([shares[name] * part.values for name, part in parts.items()])
+
+
+def pairs_behind(parts: Mapping[str, Samples]) -> float:
+    """Mean number of pairs behind a weighted value: of the workload with the fewest."""
+    return min(part.pairs for part in parts.values())
+
+
+def weighted_of_pair(parts: Mapping[str, Samples], weights: Mapping[str, float]) -> Array:
+    """Variance of one pair of all workloads as one: those of the workloads add by squared weight."""
+    shares = normalised(weights)
+    return np.add.reduce([shares[name] ** 2 * part.of_pair() for name, part in parts.items()])
 
 
 def normalised(weights: Mapping[str, float]) -> dict[str, float]:

@@ -38,7 +38,7 @@ import numpy as np
 
 from protocol.messages import Decision, Estimate, Noise, Restart
 from protocol.policy import Policy
-from protocol.samples import normalised, of_workloads, pairs_of, weighted
+from protocol.samples import normalised, of_workloads, pairs_behind, pairs_of, weighted, weighted_of_pair
 from protocol.two_level import (
     Array,
     Location,
@@ -94,8 +94,8 @@ def calibrate(restarts: Sequence[Restart], weights: Mapping[str, float], policy:
     """Noise of a device and task from an A/A run of at least four restarts."""
     if len(restarts) < 4:
         raise ValueError(f"calibration needs at least 4 restarts, got {len(restarts)}")
-    seen = weighted(of_workloads(restarts, weights), weights)
-    found = scatter(seen.values, seen.of_pair, seen.pairs)
+    parts = of_workloads(restarts, weights)
+    found = scatter(weighted(parts, weights), weighted_of_pair(parts, weights), pairs_behind(parts))
     planned = policy.looks[-1] // policy.pairs_per_restart
     return Noise(
         restart_sd=sqrt(float(found.restart)),
@@ -179,13 +179,13 @@ def _weigh(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noi
     parts = of_workloads(restarts, weights)
     alone = 1.0 / sum(share**2 for share in normalised(weights).values())
     whole = weighted(parts, weights)
-    left = without_best(whole.values, policy.struck_restarts)
-    everything = np.stack([whole.values, *(part.values for part in parts.values())])
-    pairs = [whole.pairs, *(part.pairs for part in parts.values())]
+    left = without_best(whole, policy.struck_restarts)
+    everything = np.array([whole, *(part.values for part in parts.values())])
+    pairs = [pairs_behind(parts), *(part.pairs for part in parts.values())]
     located = _locate(everything, pairs, [1.0, *(alone for _ in parts)], noise, policy)
     return _Evidence(
         location=located[0],
-        struck=_locate(left[None], [whole.pairs], [1.0], noise, policy)[0] if len(left) else None,
+        struck=_locate(left[None], pairs[:1], [1.0], noise, policy)[0] if len(left) else None,
         workloads=dict(zip(parts, located[1:], strict=True)),
         pairs=pairs_of(restarts, weights),
         restarts=len(restarts),

@@ -68,9 +68,9 @@ from protocol.messages import (  # noqa: E402
 )
 from protocol.policy import Policy  # noqa: E402
 from protocol.snapshot import restore  # noqa: E402
+from team import garbage  # noqa: E402
 from team.commits import Commits  # noqa: E402
 from team.coordination import Coordination  # noqa: E402
-from team.garbage import collect_seldom  # noqa: E402
 
 RESTARTS = (2, 2, 2, 4, 4, 4, 4, 8, 16, 32)
 """Restarts of four pairs that a decision took: most are plain after 8 or 16 pairs (``two-h200-campaign.txt``)."""
@@ -212,7 +212,8 @@ class Lead:
             if step is not None:
                 self.coordination.record("", *step.bad, landed(step))
             self.coordination.advance()
-            self.coordination.remember()
+            if self.coordination.remember():
+                garbage.settle()
             await self.commits.durable()
 
 
@@ -384,7 +385,7 @@ def main() -> int:
     parser.add_argument("--callers", type=int, default=64, help="calls under way at a time, as the actor's concurrency")
     parser.add_argument("--json", type=Path, help="write the result here, too")
     asked = parser.parse_args()
-    collect_seldom()
+    garbage.collect_seldom()
     told: dict[str, Any] = {"machine": machine(), "agents": asked.agents, "calls under way": asked.callers}
     with tempfile.TemporaryDirectory(prefix="kt-bench-", dir=Path.home()) as name:
         path = Path(name) / "ledger.sqlite"

@@ -65,11 +65,13 @@ class Coordination:
         for event in self._ledger.append(self._clock(), entries):
             apply(self.state, event)
 
-    def remember(self, after: int = SNAPSHOT_EVERY) -> None:
-        """Leave a snapshot of the state beside the events, when that many came after the last one."""
-        if self.state.last_seq - self._remembered >= after:
-            self._ledger.remember(snapshot_of(self.state, whole=not self._remembered))
-            self._remembered = self.state.last_seq
+    def remember(self, after: int = SNAPSHOT_EVERY) -> bool:
+        """Leave a snapshot of the state beside the events, when that many came after the last one; whether it did."""
+        if self.state.last_seq - self._remembered < after:
+            return False
+        self._ledger.remember(snapshot_of(self.state, whole=not self._remembered))
+        self._remembered = self.state.last_seq
+        return True
 
     # -- agents
 

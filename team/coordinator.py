@@ -19,10 +19,9 @@ from protocol.journal import Journal
 from protocol.landings import pending
 from protocol.ledger import Ledger, LedgerError
 from protocol.messages import DeviceInfo, ModelCall, Plan
-from team import scribe
+from team import garbage, scribe
 from team.commits import Commits
 from team.coordination import Coordination
-from team.garbage import collect_seldom
 from team.landing import LandingDesk
 from team.recovery import mend
 from team.runs import Run, log_to
@@ -43,7 +42,7 @@ class Coordinator:
     """What agents and the driver may call. Messages travel as plain dicts, as they stand in the ledger."""
 
     def __init__(self, folder: str) -> None:
-        collect_seldom()
+        garbage.collect_seldom()
         self._run = Run(Path(folder))
         log_to(self._run.log(NAME))
         self._lock = _hold(self._run.folder / "coordinator.lock")
@@ -174,7 +173,8 @@ class Coordinator:
                 await asyncio.sleep(_TICK_SECONDS)
             self._coordination.advance()
             await self._write_notes()
-            self._coordination.remember()
+            if self._coordination.remember():
+                garbage.settle()
             await self._durable()
 
     async def write_up(self) -> None:

@@ -12,3 +12,12 @@ def collect_seldom() -> None:
     took a third of ``status`` and a quarter of a busy coordinator's time (``scripts/bench_coordinator.py``).
     """
     gc.set_threshold(*_THRESHOLDS)
+
+
+def settle() -> None:
+    """Collect once, then leave what lives now out of every later collection.
+
+    Without this each full collection walks the whole state, which only grows.
+    """
+    gc.collect()
+    gc.freeze()
