@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from protocol.messages import Pair, Restart
 from protocol.samples import Samples, of_workloads
-from protocol.two_level import order_effect, pair_location, pair_variance, without_order
+from protocol.two_level import order_effect, pair_location, without_order
 
 GAINS = st.floats(-0.5, 0.5)
 PAIRS = st.builds(
