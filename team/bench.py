@@ -150,6 +150,12 @@ def _trees(a: str, b: str, task: Path, run: Path | None, scratch: Path) -> tuple
     return base, base, candidate
 
 
+def tree_of(name: str, task: Path, run: Path | None, scratch: Path) -> tuple[Path, Path]:
+    """(trusted task folder, the tree that ``name`` means) as plain folders; see ``compare_commits``."""
+    trusted, tree, _ = _trees(name, name, task, run, scratch)
+    return trusted, tree
+
+
 def _commit(root: Path, name: str) -> str:
     found = Git(root).attempt("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if found.returncode != 0:

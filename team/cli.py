@@ -278,6 +278,26 @@ def ab(
 
 
 @app.command()
+def profile(
+    commit: Annotated[str, typer.Argument(help="a commit, branch, or folder; 'base' or 'result' of a campaign")],
+    task: Annotated[Path, typer.Option("--task", help="folder that holds task.toml")] = Path("."),
+    run: RunOption = None,
+    workload: Annotated[str, typer.Option("--workload", help="whose call is profiled; default: what counts most")] = "",
+    ncu_num: Annotated[int, typer.Option("--ncu-num", min=1, help="metrics shown per axis")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Say where a kernel stands: position, top metrics per axis, distance to the roofline, machine code."""
+    from team.profiling import profile_commit
+    from team.report.profile_view import render_profile
+
+    found = profile_commit(commit, task, run, workload, ncu_num)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2))
+    else:
+        _print(render_profile(found.report, found.device))
+
+
+@app.command()
 def init(
     kernel: Annotated[Path, typer.Argument(help='a C++ or CUDA file with extern "C" void solve(...)')],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,

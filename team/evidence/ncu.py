@@ -25,7 +25,7 @@ IMPORT_S = 60.0
 QUERY_S = 60.0
 MOST_LAUNCHES = 64  # launches of one call that are profiled
 _TAIL = 300  # characters of output that an error carries
-_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/cuda-*/bin", "/opt/cuda*/bin")
+PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/cuda-*/bin", "/opt/cuda*/bin")
 _UNKNOWN = re.compile(r"Failed to find metric:? (?:regex:)?'?([\w.]+)")
 _READER = Path(__file__).with_name("reader.py")
 
@@ -66,7 +66,7 @@ def find_ncu() -> str:
     """The profiler's path; ``NcuFailed`` where it is not installed."""
     found = shutil.which("ncu")
     roots = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    roots += [path for place in _PLACES for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
+    roots += [path for place in PLACES for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
     found = found or next((str(root / "ncu") for root in roots if os.access(root / "ncu", os.X_OK)), None)
     if found is None:
         raise NcuFailed(Kind.MISSING, "Nsight Compute (ncu) is not installed; it comes with the CUDA toolkit")

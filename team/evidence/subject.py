@@ -37,7 +37,7 @@ extern "C" void solve(float* out, int n) { probe<<<(n + 255) / 256, 256>>>(out, 
 _PROBE_ELEMENTS = 1 << 16
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tools:
     """What it takes to build and start subjects on one GPU."""
 
