@@ -239,7 +239,7 @@ def test_an_iteration_taken_in_twice_is_taken_in_once(tmp_path: Path) -> None:
 def _outcome() -> dict[str, Any]:
     past = {
         "id": "iterv1", "agent": "optimizer", "role": "explorer", "plan": plan("t"), "parameters": {},
-        "verdict": "KEEP", "reason": "", "gain": 0.5, "low": 0.4, "high": 0.6, "base": "b", "commit": "c", "screened": [],
+        "verdict": "KEEP", "reason": "", "gain": 0.5, "low": 0.4, "high": 0.6, "base": "b", "commit": "c",
     }  # fmt: skip
     row = {"iter": 1, "validation_passed": True, "speedup_vs_best_before": 1.6, "method_names": ["t"]}
     champion = {"iter": 1, "kernel": "iterv1/kernel.cpp", "average_ms": 1.0, "artifact_manifest": "", "commit": "c"}
