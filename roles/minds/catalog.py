@@ -38,8 +38,6 @@ class CatalogMind:
 
     def propose(self, briefing: Briefing) -> Proposal:
         """The best admissible card at its best site, as K parameter variants."""
-        if briefing.language not in ("cpp", "cuda"):
-            raise NothingToPropose(f"the catalog has no source transform for {briefing.language}")
         refused = len(briefing.refused)
         found = candidates(briefing)
         for candidate, item in _in_turn(found, briefing):
@@ -143,7 +141,8 @@ def _exhausted(briefing: Briefing) -> str:
     """What was looked through, for the ledger."""
     names = [card.name for card in admissible_cards(briefing)]
     closed = f"; closed: {', '.join(briefing.closed_categories)}" if briefing.closed_categories else ""
-    return f"none of the {len(names)} open techniques of the catalog has anything new for this source{closed}"
+    told = f"{len(names)} open techniques of the catalog for {briefing.language}"
+    return f"none of the {told} has anything new for this source{closed}"
 
 
 def _unexplored(briefing: Briefing, here: Mapping[str, Candidate]) -> list[Card]:

@@ -43,12 +43,12 @@ def site_key(candidate: Candidate) -> str:
 
 def _fresh(candidate: Candidate, briefing: Briefing, known: set[str]) -> Iterator[Variant]:
     text = briefing.editable[candidate.path]
-    known = {*known, _digest(text)}
+    known = {*known, _digest(text, candidate.path)}
     choices = candidate.transform.space(candidate.site)
     common = None if _shared(candidate, briefing) else {name: values[0] for name, values in choices.items()}
     for setting in _settings(candidate, briefing):
         edited = candidate.transform.apply(text, candidate.site, setting)
-        digest = _digest(edited)
+        digest = _digest(edited, candidate.path)
         if digest not in known and (not choices or setting == common or _mine(digest, briefing)):
             known.add(digest)
             parameters: dict[str, Parameter] = {**setting, SITE: site_key(candidate), TEXT: digest}
@@ -76,7 +76,7 @@ def _measured_texts(briefing: Briefing) -> set[str]:
     return {str(each[TEXT]) for each in parameters if TEXT in each}
 
 
-def _digest(text: str) -> str:
+def _digest(text: str, path: str) -> str:
     """Of the code alone: a text that differs in comments is no new idea."""
-    text = re.sub(r"//[^\n]*", "", text)
+    text = re.sub(r"#[^\n]*" if path.endswith(".py") else r"//[^\n]*", "", text)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

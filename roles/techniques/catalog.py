@@ -5,7 +5,15 @@ from functools import lru_cache
 
 from protocol.messages import Category, Phase, Position, Role
 from roles.taste import taste_of
-from roles.techniques import cpp_structural, cpp_tuning, cuda_knowledge, cuda_moves, cuda_structural, cuda_tuning
+from roles.techniques import (
+    cpp_structural,
+    cpp_tuning,
+    cuda_knowledge,
+    cuda_moves,
+    cuda_structural,
+    cuda_tuning,
+    triton_launch,
+)
 from roles.techniques.card import Card, Language
 
 
@@ -19,6 +27,7 @@ def all_cards() -> tuple[Card, ...]:
         *cuda_moves.CARDS,
         *cuda_tuning.CARDS,
         *cuda_knowledge.CARDS,
+        *triton_launch.CARDS,
     )
     names = [card.name for card in cards]
     if len(set(names)) != len(names):

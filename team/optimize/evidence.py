@@ -15,10 +15,11 @@ from protocol.messages import Measurement, Plan, ProfileReport, Roofline, Verdic
 from protocol.methods import Ablation, Contribution, SassCheck, Status, sorted_methods
 from team.evidence.axes import widest
 from team.evidence.budget import axis_budget
-from team.evidence.profile import profile
+from team.evidence.compiled import compiler_report
+from team.evidence.profile import Place, measured, profile, with_remark
 from team.evidence.roofline import is_near_peak, roofline
 from team.evidence.sass import verify
-from team.optimize.artifacts import write_json
+from team.optimize.artifacts import write_json, write_text
 from team.optimize.gates import Stopped
 from team.optimize.session import Session
 
@@ -39,7 +40,7 @@ class Standing:
 
 def standing(session: Session, commit: str, number: int) -> Standing:
     """Profile the kernel at ``commit``, before iteration ``number`` or, with 0, at the baseline."""
-    report = profile(session.trusted, session.snapshot(commit), commit)
+    report = _profile(session, commit)
     if session.options.ncu_policy == "required" and session.options.language != "cpp" and report.level != "counters":
         stage, reason = ("iteration", "iteration_ncu_failed") if number else ("baseline", "baseline_ncu_failed")
         raise Stopped(stage, reason, f"{report.tool}: {'; '.join(report.remarks[:2]) or report.claim}", number)
@@ -48,6 +49,26 @@ def standing(session: Session, commit: str, number: int) -> Standing:
     budget: dict[str, int] = {str(axis): left for axis, left in axis_budget(report.gaps, session.policy).items()}
     session.state.claim = "" if report.level == "counters" else _CAPPED
     return Standing(report, budget, _ncu_top(session, report), _roofline(session, report, lines, near, budget), near)
+
+
+def _profile(session: Session, commit: str) -> ProfileReport:
+    """The profile of a commit, taken once in a run, with the set of metrics that the first one had."""
+    kept = session.folder.path / "profiles"
+    kept.mkdir(exist_ok=True)
+    known = kept / f"{commit}.json"
+    if known.is_file():
+        return ProfileReport.model_validate_json(known.read_text())
+    place = Place(session.device, session.folder.scratch, kept, session.policy)
+    tree, pinned = session.snapshot(commit), str(session.state.profiling_policy.get("bundle", ""))
+    if session.options.language == "cpp":
+        report = profile(session.trusted, tree, commit, place, pinned)
+    else:
+        most, full = session.options.ncu_num, session.full
+        answer = measured(place, session.trusted, tree, commit, pinned, full, most)
+        stand_in = answer.report or compiler_report(session.spec, tree, commit)
+        report = answer.report or with_remark(stand_in, f"nothing was measured: {answer.why}")
+    write_text(known, report.model_dump_json(indent=1))
+    return report
 
 
 def _rooflines(session: Session) -> tuple[Roofline, ...]:

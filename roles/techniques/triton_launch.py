@@ -1,0 +1,195 @@
+"""Knobs of Triton launches: warps, stages, and block sizes from which the grid is computed. Only digits change.
+
+Python's own syntax tree says where a launch ``kernel[grid](...)`` stands; positions are bytes of UTF-8, as it counts.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from protocol.messages import Parameter
+from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.transform import Choices, Site
+
+_WARPS = (8, 4, 2, 1, 16)
+_STAGES = (3, 2, 4, 1, 5)
+_USUAL = {"num_warps": 4, "num_stages": 3}  # what Triton takes where nothing is said
+_FACTORS = (2.0, 0.5, 4.0, 0.25)
+_LEAST, _MOST = 16, 8192
+TUTORIAL = Citation("Triton documentation, triton.Config", "https://triton-lang.org/main/python-api/triton.html")
+
+
+@dataclass(frozen=True)
+class _Knob:
+    """A number that may change: its value now, and the bytes that hold it; an absent option is put at ``start``."""
+
+    name: str
+    now: int
+    start: int
+    end: int
+
+    @property
+    def there(self) -> bool:
+        return self.end > self.start
+
+
+@dataclass(frozen=True)
+class _Launch:
+    call: ast.Call
+    function: str
+    kernel: str
+    knobs: tuple[_Knob, ...]
+
+
+class TritonLaunch:
+    """One launch's warps, stages and blocks as one parameter space."""
+
+    def applies(self, source: str) -> list[Site]:
+        """See ``Transform``; a text that is not Python has no sites."""
+        return [self._site(source, launch) for launch in _launches(source)]
+
+    def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
+        """See ``Transform``; parameters that are left out take their defaults."""
+        for launch in _launches(source):
+            if self._site(source, launch).key == site.key:
+                setting = {name: values[0] for name, values in self.space(site).items()} | dict(parameters)
+                return _rewritten(source, launch, setting)
+        raise LookupError(f"no site {site.key} in this text")
+
+    def space(self, site: Site) -> Choices:
+        """Values to try for each knob; the first is another one than now."""
+        return site.choices
+
+    def _site(self, source: str, launch: _Launch) -> Site:
+        digest = hashlib.sha256((ast.get_source_segment(source, launch.call) or "").encode()).hexdigest()[:10]
+        line, subject = launch.call.lineno, f"the launch of `{launch.kernel}`"
+        told = ", ".join(f"{knob.name} {knob.now}{'' if knob.there else ' by default'}" for knob in launch.knobs)
+        choices = {knob.name: _values(knob) for knob in launch.knobs}
+        return Site(
+            f"{launch.function}:{line}:{launch.kernel}:{digest}", line, subject, f"line {line}: {told}", None, choices
+        )
+
+
+def _values(knob: _Knob) -> tuple[Parameter, ...]:
+    if knob.name in _USUAL:
+        every = _WARPS if knob.name == "num_warps" else _STAGES
+    else:
+        every = tuple(size for factor in _FACTORS if _LEAST <= (size := int(knob.now * factor)) <= _MOST)
+    others = tuple(value for value in every if value != knob.now)
+    return (*others, knob.now)
+
+
+def _rewritten(source: str, launch: _Launch, setting: Mapping[str, Parameter]) -> str:
+    data = source.encode()
+    absent = [one for one in launch.knobs if not one.there and setting.get(one.name, one.now) != one.now]
+    if absent:
+        at = absent[0].start
+        comma = b"" if data[:at].rstrip().endswith((b",", b"(")) else b", "
+        added = ", ".join(f"{one.name}={setting[one.name]}" for one in absent)
+        data = data[:at] + comma + added.encode() + data[at:]
+    for knob in sorted((one for one in launch.knobs if one.there), key=lambda one: -one.start):
+        data = data[: knob.start] + str(setting.get(knob.name, knob.now)).encode() + data[knob.end :]
+    return data.decode()
+
+
+def _launches(source: str) -> Iterator[_Launch]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    places = _Places(source)
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        for call in [node for node in ast.walk(function) if isinstance(node, ast.Call)]:
+            target = call.func
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                yield _Launch(call, function.name, target.value.id, tuple(_knobs(tree, function, call, target, places)))
+
+
+class _Places:
+    """From lines and columns to bytes of the whole text."""
+
+    def __init__(self, source: str) -> None:
+        self._starts = [0]
+        for line in source.encode().splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line))
+
+    def span(self, node: ast.expr) -> tuple[int, int]:
+        """First byte of a node, and one past its last."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._starts[node.lineno - 1] + node.col_offset, self._starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def _knobs(
+    tree: ast.Module, function: ast.FunctionDef, call: ast.Call, target: ast.Subscript, places: _Places
+) -> Iterator[_Knob]:
+    given = {word.arg: word.value for word in call.keywords if word.arg}
+    for name, usual in _USUAL.items():
+        if name not in given:
+            end = places.span(call)[1] - 1
+            yield _Knob(name, usual, end, end)
+        elif (number := _number(given[name])) is not None:
+            yield _Knob(name, number, *places.span(given[name]))
+    for name, value in given.items():
+        held = _held(tree, function, name, value, target.slice)
+        number = _number(held) if held is not None else None
+        if (
+            held is not None
+            and name not in _USUAL
+            and number is not None
+            and number >= _LEAST
+            and not number & (number - 1)
+        ):
+            yield _Knob(name, number, *places.span(held))
+
+
+def _held(tree: ast.Module, function: ast.FunctionDef, name: str, value: ast.expr, grid: ast.expr) -> ast.expr | None:
+    """The constant behind a block size when the grid is computed from it; None when it is not."""
+    if isinstance(grid, ast.Name):
+        grid = _assigned(tree, function, grid.id) or grid
+    if isinstance(value, ast.Name):
+        mentioned = any(isinstance(node, ast.Name) and node.id == value.id for node in ast.walk(grid))
+        return _assigned(tree, function, value.id) if mentioned else None
+    keys = [node.value for node in ast.walk(grid) if isinstance(node, ast.Constant)]
+    return value if isinstance(grid, ast.Lambda) and name in keys else None
+
+
+def _assigned(tree: ast.Module, function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """What a name is set to, when it is set exactly once in this function or at the top of the file."""
+    where = [*ast.walk(function), *tree.body]
+    found = [
+        node.value
+        for node in where
+        if isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == [name]
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _number(node: ast.expr) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        return node.value
+    return None
+
+
+CARDS = (
+    Card(
+        name="triton_launch",
+        title="Warps, stages and blocks of a launch",
+        tier=Tier.KNOBS,
+        category="knobs",
+        cells=cells("compute bandwidth latency occupancy balanced"),
+        languages=("triton",),
+        helps="launches whose options were a guess or Triton's own",
+        hurts="nothing: only digits change, and the order in which a reduction adds",
+        bottleneck="too few or too many warps, stages or elements a program for this card and shape",
+        mechanism="other numbers of resident programs, loads in flight and elements a thread",
+        disproof="no setting is faster",
+        fallback="another way through the data, by hand or by a model",
+        expected_gain=0.15,
+        evidence="usual practice: what triton.autotune searches",
+        source=TUTORIAL,
+        numerics=Numerics.REORDERED,
+        transform=TritonLaunch,
+    ),
+)
