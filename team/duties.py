@@ -14,6 +14,7 @@ from protocol.messages import (
     Experiment,
     Measurement,
     Merge,
+    Outcome,
     Profile,
     Recheck,
     Remeasure,
@@ -22,12 +23,15 @@ from protocol.messages import (
     Search,
     VerifyLanding,
 )
+from protocol.methods import Sanitized
 from roles.minds.mind import CannotResolve, NothingToPropose
+from roles.techniques.catalog import card_named
+from roles.techniques.hazards import tools_for
 from team.desk import Desk
 from team.errors import UserError
 from team.evidence.profile import Place, profile
 from team.experiment import briefing_for, perform_experiment
-from team.judge.request import Calibrate
+from team.judge.request import Calibrate, Sanitize
 from team.workspace.objects import Refused
 
 
@@ -51,9 +55,22 @@ def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.Bas
 
 
 def perform_verification(desk: Desk, duty: VerifyLanding) -> ev.LandingMeasured:
-    """Measure the merged tree against main, or the author's whole tree against the merged one."""
+    """Measure the merged tree against main, or the author's whole tree against the merged one; a correct one is run
+    under the tools of compute-sanitizer that its technique calls for."""
     measured = desk.compare(duty.base, duty.candidate)
-    return ev.LandingMeasured(duty=duty.id, experiment=duty.experiment, device=desk.device.id, measurement=measured)
+    return ev.LandingMeasured(
+        duty=duty.id,
+        experiment=duty.experiment,
+        device=desk.device.id,
+        measurement=measured,
+        sanitized=_sanitized(desk, duty) if measured.outcome is Outcome.MEASURED else (),
+    )
+
+
+def _sanitized(desk: Desk, duty: VerifyLanding) -> tuple[Sanitized, ...]:
+    base, candidate = desk.snapshot(duty.base), desk.snapshot(duty.candidate)
+    tools = tools_for(card_named(duty.technique))
+    return desk.judge.sanitize(Sanitize(task=str(desk.trusted), base=base, candidate=candidate, tools=tools))
 
 
 def perform_resolution(desk: Desk, duty: ResolveMerge) -> ev.MergeResolved:

@@ -12,13 +12,14 @@ from typing import Any
 
 from protocol import wire
 from protocol.messages import Measurement, Message, Noise
+from protocol.methods import Sanitized
 from protocol.policy import Policy
 from protocol.problem import Problem
 from roles.minds.anthropic.key import without_keys
 from team.devices.device import Device
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
-from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Sanitize, Screen
 from team.judge.timeline import Stage, read_stages, timeline_path
 
 _LOG_TAIL = 4000  # characters of the judge's log that an error carries
@@ -115,6 +116,10 @@ class Judge:
     def identical(self, request: Identity) -> Measurement:
         """MEASURED when every output has the base's bits, INCORRECT with the first difference otherwise."""
         return Measurement.model_validate(self._ask(request))
+
+    def sanitize(self, request: Sanitize) -> tuple[Sanitized, ...]:
+        """What compute-sanitizer says of a candidate, tool by tool; nothing on a CPU."""
+        return tuple(Sanitized.model_validate(one) for one in self._ask(request))
 
     def stages(self) -> list[Stage]:
         """Where the time of the last request went."""

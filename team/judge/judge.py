@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol.messages import Decision, Measurement, Noise, Outcome
+from protocol.methods import Sanitized
 from protocol.policy import Policy
 from protocol.problem import Problem
 from protocol.race import still_racing
@@ -21,12 +22,13 @@ from team.devices.cuda import CudaDevice
 from team.judge.alarm import refuse_unbelievable
 from team.judge.bench import quiet_torch
 from team.judge.check import Checker, Record
+from team.judge.cuda.sanitize import findings_beyond
 from team.judge.evidence import Evidence
 from team.judge.failures import BaselineBroken, Failed
 from team.judge.ground import TimingLoop, ground_of
 from team.judge.identity import Twins
 from team.judge.kernels import Kernel, KernelShop
-from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Sanitize, Screen
 from team.judge.triton.bench import refuse_timing
 from team.tasks.describe import describe
 from team.tasks.task import Task
@@ -163,6 +165,16 @@ class Judge:
                 twins.refuse_difference(base.artifact, candidate.artifact, request.draws)
 
         return _concluded(evidence, measure)
+
+    def sanitize(self, request: Sanitize) -> tuple[Sanitized, ...]:
+        """What compute-sanitizer finds in a correct candidate and not in its base; on a CPU there is nobody to ask."""
+        if not isinstance(self._device, CudaDevice):
+            return ()
+        task, builders = self._shop.task(Path(request.task)), (self._shop.host, self._shop.native)
+        self._ground.bench.hush()
+        trees = Path(request.candidate), Path(request.base)
+        kernels = [self._shop.kernel(task, tree, "base").artifact for tree in trees]
+        return findings_beyond(task, (kernels[0], kernels[1]), self._device, builders, request.tools)
 
     def _timed(self, folder: str) -> Task:
         """The task, which must be one whose speed can be measured on this device."""

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from protocol.messages import Message, Noise
+from protocol.methods import Tool
 
 
 class Compare(Message):
@@ -60,4 +61,14 @@ class Describe(Message):
     task: str
 
 
-Request = Compare | Screen | Calibrate | Check | Identity | Describe
+class Sanitize(Message):
+    """Launch a candidate that was found correct under tools of compute-sanitizer, on the smallest workload."""
+
+    kind: Literal["sanitize"] = "sanitize"
+    task: str
+    base: str = Field(description="what the base shows as well is no finding")
+    candidate: str
+    tools: tuple[Tool, ...]
+
+
+Request = Compare | Screen | Calibrate | Check | Identity | Describe | Sanitize

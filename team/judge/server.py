@@ -25,7 +25,7 @@ from team.devices.lock import exclusive
 from team.errors import UserError
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.judge import Judge
-from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Request, Screen
+from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Request, Sanitize, Screen
 from team.judge.runner.process import refuse_orphanhood
 from team.judge.timeline import TIMELINE, timeline_path
 
@@ -77,6 +77,8 @@ class Server:
                 return self._judge.check(request).model_dump(mode="json")
             case Identity():
                 return self._judge.identical(request).model_dump(mode="json")
+            case Sanitize():
+                return [one.model_dump(mode="json") for one in self._judge.sanitize(request)]
             case Describe():
                 return self._judge.describe(request).model_dump(mode="json")
 

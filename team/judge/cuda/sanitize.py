@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 
+from protocol.methods import Sanitized as Told
+from protocol.methods import Tool
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
 from team.judge.build import Artifact, Builder, Recipe
@@ -29,7 +30,6 @@ from team.tasks.signature import Signature
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 
-Tool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND = 99  # exit status that the tool is asked to leave with when it has found something
 TIMEOUT_S = 300.0  # seconds for one tool; racecheck slows a kernel down by orders of magnitude
@@ -45,11 +45,15 @@ _PLACE = re.compile(r"\s+at (?:0x\w+ in )?(\S.*?)(?:\+0x[0-9a-f]+)?(?: in (\S+:\
 
 @dataclass(frozen=True)
 class Sanitized:
-    """What one tool found in one launch: the number of errors, and the first findings with their places."""
+    """What one tool found in one launch: the number of errors, and the first findings with their places.
+
+    ``ran``: whether it did its work to the end; if not, ``findings`` say why, and nothing is known.
+    """
 
     tool: Tool
     errors: int
     findings: tuple[str, ...] = ()
+    ran: bool = True
 
     @property
     def clean(self) -> bool:
@@ -72,6 +76,37 @@ def sanitize(
         command = [str(program.path), str(shim.path), str(kernel.path), str(plan)]
         with ThreadPoolExecutor(len(tools)) as pool:
             return tuple(pool.map(lambda tool: _run(tool, command, device, Path(folder)), tools))
+
+
+def findings_beyond(
+    task: Task,
+    kernels: tuple[Artifact, Artifact],
+    device: CudaDevice,
+    builders: tuple[Builder, Builder],
+    tools: Sequence[Tool],
+) -> tuple[Told, ...]:
+    """What each tool says of the first kernel. What the second, its base, shows as well is nobody's finding.
+
+    ``builders``: for the host, and for kernels.
+    """
+    candidate, base = kernels
+    try:
+        seen = sanitize(task, candidate, device, *builders, tools)
+        doubtful: list[Tool] = [one.tool for one in seen if one.ran and not one.clean]
+        before = {one.tool: one for one in sanitize(task, base, device, *builders, doubtful)} if doubtful else {}
+    except UserError as missing:
+        return tuple(Told(tool=tool, status="unchecked", why=missing.what) for tool in tools)
+    return tuple(_told(one, before.get(one.tool)) for one in seen)
+
+
+def _told(seen: Sanitized, base: Sanitized | None) -> Told:
+    if not seen.ran:
+        return Told(tool=seen.tool, status="unchecked", why="; ".join(seen.findings))
+    if seen.clean:
+        return Told(tool=seen.tool, status="clean")
+    if base is not None and base.ran and not base.clean:
+        return Told(tool=seen.tool, status="unchecked", why=f"it says so of the base, too: {seen.findings[0]}")
+    return Told(tool=seen.tool, status="found", findings=seen.findings)
 
 
 def standalone_recipe(target: str) -> Recipe:
@@ -131,7 +166,7 @@ def _run(tool: Tool, command: list[str], device: CudaDevice, folder: Path) -> Sa
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return Sanitized(tool, 1, (f"{tool} did not end within {TIMEOUT_S:g} s",))
+            return Sanitized(tool, 1, (f"{tool} did not end within {TIMEOUT_S:g} s",), ran=False)
     return verdict(tool, (folder / tool).read_text(errors="replace"), status)
 
 
@@ -154,7 +189,7 @@ def verdict(tool: Tool, output: str, status: int) -> Sanitized:
             pending = False
     if not counts:
         tail = " ".join(output.split())[-300:]
-        return Sanitized(tool, 1, (f"{tool} gave no summary (exit status {status}): {tail}",))
+        return Sanitized(tool, 1, (f"{tool} gave no summary (exit status {status}): {tail}",), ran=False)
     errors = max(counts[-1], 1 if status != 0 else 0)
     if errors and not findings:
         findings = [f"{tool} left with exit status {status}"]
