@@ -8,12 +8,15 @@ from pathlib import Path
 from protocol.state import CampaignState
 from team.report import circumstances, results
 from team.report import wording as w
+from team.report.ablations import ablations_section
 from team.report.accuracy import accuracy
 from team.report.chart import draw
 from team.report.glyphs import inline_glyph
 from team.report.levels import main_speedup
 from team.report.markup import Child, Markup, el, joined
 from team.report.reading import Story, coordinator_pid, read_started_story
+from team.report.roofline_plot import roofline_section
+from team.report.stalls import stalls_section
 from team.report.status import Status, status_of
 from team.report.table import code, section
 
@@ -42,8 +45,11 @@ def page(story: Story, run_dir: Path, pid: int | None, now: float) -> str:
         _header(state, status, run_dir),
         _staircase(story),
         results.workloads(state),
+        roofline_section(story),
+        stalls_section(story),
         circumstances.agents(story),
         results.landings(story),
+        ablations_section(state),
         accuracy(state),
         results.experiments(state),
         results.failures(state),

@@ -1,0 +1,233 @@
+"""The report's roofline: measured roofs on logarithmic axes, and each workload's way from the baseline to main."""
+
+import math
+from dataclasses import dataclass
+
+from protocol.messages import Roofline
+from team.report import wording as w
+from team.report.glyphs import colour_class, glyph, inline_glyph
+from team.report.labels import Box, Label, Wish, leader_of, place
+from team.report.markup import Child, Markup, el
+from team.report.profile_view import flop_rate
+from team.report.reading import Story
+from team.report.table import section, table
+from team.report.way import Roofs, Step, Way, way_of
+
+WIDTH, HEIGHT = 1120.0, 470.0
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 1096.0, 22.0, 410.0
+_MOST_LABELS = 12
+_AIR = 1.8  # factor of room around the points
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Decades shown: intensities to the right, operations per second upwards."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+    def x(self, intensity: float) -> float:
+        """Pixel column."""
+        return LEFT + (RIGHT - LEFT) * _share(intensity, self.left, self.right)
+
+    def y(self, rate: float) -> float:
+        """Pixel row."""
+        return BOTTOM - (BOTTOM - TOP) * _share(rate, self.low, self.high)
+
+    def place(self, step: Step) -> tuple[float, float]:
+        """Where a step stands."""
+        intensity, rate = _point(step)
+        return self.x(intensity), self.y(rate)
+
+
+def roofline_section(story: Story) -> Markup | None:
+    """A plot and a table; None without a model of the task, measured roofs and a baseline."""
+    way = way_of(story)
+    if way is None or not way.steps:
+        return None
+    counted = {name: steps for name, steps in way.steps.items() if steps[0].line.flops and steps[0].line.intensity}
+    about = (
+        f"Operations of the task's own model against roofs measured on {w.short_device(way.roofs.device)}. A workload "
+        "keeps its intensity; open marks are the baseline, small ones landings, full ones main."
+    )
+    drawn = el("div", _draw(way.roofs, counted), class_="scroll") if counted else None
+    return section("Roofline", about, _legend(list(way.steps)) if counted else None, drawn, _table(way))
+
+
+def _draw(roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> Markup:
+    scale = _scale(roofs, ways)
+    indices = {name: at for at, name in enumerate(ways)}
+    labels = place(_wishes(scale, ways), _obstacles(scale, roofs, ways), Box(LEFT, TOP, RIGHT, BOTTOM), _MOST_LABELS)
+    return el(
+        "svg",
+        el("title", f"Roofline of {roofs.device}: {len(ways)} workloads from the baseline to main"),
+        _grid(scale),
+        _roofs(scale, roofs),
+        [_way(scale, indices[name], steps) for name, steps in ways.items()],
+        [_label(label) for label in labels],
+        class_="chart",
+        viewBox=f"0 0 {WIDTH:.0f} {HEIGHT:.0f}",
+        role="img",
+    )
+
+
+def _scale(roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> Scale:
+    """Axes that hold every point, and the ridge where there is one."""
+    points = [
+        (step.line.intensity or 1.0, step.line.achieved_flops_per_s or 1.0) for ones in ways.values() for step in ones
+    ]
+    across = [x for x, _ in points]
+    if roofs.peak is not None:
+        across.append(roofs.peak / roofs.bandwidth)
+    left, right = min(across) / (2 * _AIR), max(across) * (2 * _AIR)
+    tops = [y for _, y in points] + [roofs.under(x) for x in (*across, right)]
+    return Scale(left, right, min(y for _, y in points) / _AIR, max(tops) * _AIR)
+
+
+def _grid(scale: Scale) -> list[Markup]:
+    drawn: list[Markup] = []
+    for rate in _decades(scale.low, scale.high):
+        y = scale.y(rate)
+        drawn.append(el("line", x1=LEFT, x2=RIGHT, y1=y, y2=y, class_="grid"))
+        drawn.append(el("text", _short(rate), x=LEFT - 9.0, y=y + 4.0, class_="tick end"))
+    for intensity in _decades(scale.left, scale.right):
+        x = scale.x(intensity)
+        drawn.append(el("line", x1=x, x2=x, y1=TOP, y2=BOTTOM, class_="grid"))
+        drawn.append(el("text", f"{intensity:g}", x=x, y=BOTTOM + 20.0, class_="tick mid"))
+    drawn.append(el("line", x1=LEFT, x2=RIGHT, y1=BOTTOM, y2=BOTTOM, class_="axis"))
+    under = "operations per byte that must move"
+    drawn.append(el("text", under, x=(LEFT + RIGHT) / 2, y=BOTTOM + 44.0, class_="tick mid"))
+    drawn.append(el("text", "FLOP/s", x=LEFT - 9.0, y=TOP - 6.0, class_="tick end"))
+    return drawn
+
+
+def _roofs(scale: Scale, roofs: Roofs) -> list[Markup]:
+    """The memory's slope up to the ridge, and the level of the arithmetic behind it."""
+    start = max(scale.left, scale.low / roofs.bandwidth)
+    ridge = scale.right if roofs.peak is None else min(scale.right, roofs.peak / roofs.bandwidth)
+    path = f"M{scale.x(start):.1f} {scale.y(roofs.bandwidth * start):.1f}"
+    path += f"L{scale.x(ridge):.1f} {scale.y(roofs.bandwidth * ridge):.1f}"
+    path += f"H{RIGHT:.1f}" if roofs.peak is not None else ""
+    said = (
+        f"memory {roofs.bandwidth / 1e12:.3g} TB/s"
+        if roofs.bandwidth >= 1e12
+        else f"memory {roofs.bandwidth / 1e9:.3g} GB/s"
+    )
+    middle = math.sqrt(start * ridge)
+    x, y = scale.x(middle), scale.y(roofs.bandwidth * middle)
+    turn = -math.degrees(math.atan2(y - scale.y(roofs.bandwidth * ridge), scale.x(ridge) - x))
+    words = [el("text", said, x=x, y=y - 9.0, class_="tick mid", transform=f"rotate({turn:.1f} {x:.1f} {y:.1f})")]
+    if roofs.peak is not None:
+        name = f"{roofs.dtype} {flop_rate(roofs.peak)}"
+        words.append(el("text", name, x=RIGHT - 4.0, y=scale.y(roofs.peak) - 9.0, class_="tick end"))
+    return [el("path", d=path, class_="main"), *words]
+
+
+def _way(scale: Scale, index: int, steps: tuple[Step, ...]) -> Markup:
+    places = [scale.place(step) for step in steps]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    line = el("path", d=path, class_=f"trail {colour_class(index)}")
+    marks = [
+        _mark(index, at, len(steps), place, step) for at, (place, step) in enumerate(zip(places, steps, strict=True))
+    ]
+    return el("g", line, marks)
+
+
+def _mark(index: int, at: int, count: int, place: tuple[float, float], step: Step) -> Markup:
+    last = at == count - 1
+    size = 5.0 if last else 4.2 if at == 0 else 2.4
+    number = f"#{step.number} " if step.number else ""
+    tip = f"{step.line.workload}\n{number}{step.name}\n{w.nanoseconds(step.line.time_ns)}, {_share_of(step)}"
+    return glyph(index, *place, size, at > 0 or (last and count > 1), tip)
+
+
+def _wishes(scale: Scale, ways: dict[str, tuple[Step, ...]]) -> list[Wish]:
+    wishes: list[Wish] = []
+    for name, steps in ways.items():
+        line = steps[-1].line
+        x, y = scale.place(steps[-1])
+        wishes.append(Wish(w.cut(name, 26), f" {_part(line)}", x, y, line.flops or 0.0))
+    return wishes
+
+
+def _obstacles(scale: Scale, roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> list[Box]:
+    boxes: list[Box] = []
+    for steps in ways.values():
+        for step in steps:
+            x, y = scale.place(step)
+            boxes.append(Box(x - 6.0, y - 6.0, x + 6.0, y + 6.0))
+    for at in range(120):
+        x = LEFT + (RIGHT - LEFT) * at / 120
+        y = scale.y(roofs.under(scale.left * (scale.right / scale.left) ** (at / 120)))
+        boxes.append(Box(x - 5.0, y - 4.0, x + 5.0, y + 4.0))
+    return boxes
+
+
+def _label(label: Label) -> Markup:
+    tail = el("tspan", label.wish.tail, class_="quiet")
+    text = el("text", label.wish.text, tail, x=label.x, y=label.y, class_=f"label {label.anchor}")
+    leader = leader_of(label)
+    if leader is None:
+        return el("g", text)
+    edge = label.x + (3.0 if label.anchor == "end" else -3.0)
+    path = f"M{edge:.1f} {label.y - 4.0:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}"
+    return el("g", el("path", d=path, class_="leader"), text)
+
+
+def _legend(names: list[str]) -> Markup:
+    marks = [el("span", inline_glyph(at), w.cut(name, 40)) for at, name in enumerate(names[:_MOST_LABELS])]
+    return el("div", marks, class_="legend")
+
+
+def _table(way: Way) -> Markup:
+    columns = (
+        ("workload", "strong"), ("FLOP/byte", "num"), ("binding roof", "fit"), ("baseline", "num"), ("main", "num"),
+        ("achieved", "num"), ("of the roof", "num"),
+    )  # fmt: skip
+    return table(columns, [_row(steps) for steps in way.steps.values()])
+
+
+def _row(steps: tuple[Step, ...]) -> list[Child]:
+    first, last = steps[0].line, steps[-1].line
+    rate = last.achieved_flops_per_s
+    return [
+        last.workload,
+        f"{last.intensity:.3g}" if last.intensity is not None else "-",
+        last.roof,
+        w.page_time(first.time_ns),
+        w.page_time(last.time_ns),
+        flop_rate(rate) if rate else "-",
+        f"{_part(first)} \N{RIGHTWARDS ARROW} {_part(last)}",
+    ]
+
+
+def _point(step: Step) -> tuple[float, float]:
+    """Intensity and rate; only workloads that have both are drawn."""
+    return step.line.intensity or 1.0, step.line.achieved_flops_per_s or 1.0
+
+
+def _share_of(step: Step) -> str:
+    return f"{_part(step.line)} of the {step.line.roof} roof"
+
+
+def _part(line: Roofline) -> str:
+    """The share of the binding roof, with two digits where it is small."""
+    share = line.share or 0.0
+    return w.percent(share, 0 if share >= 0.1 else 1 if share >= 0.01 else 2)
+
+
+def _share(value: float, low: float, high: float) -> float:
+    return math.log(value / low) / math.log(high / low)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+
+
+def _short(rate: float) -> str:
+    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if rate >= scale:
+            return f"{rate / scale:g} {prefix}"
+    return f"{rate:g}"
