@@ -10,6 +10,7 @@ from typing import Any
 
 from protocol.messages import Measurement
 from protocol.policy import Policy
+from protocol.problem import Problem
 from team.campaign import merged_policy, read_campaign
 from team.errors import UserError
 from team.judge.failures import BaselineBroken
@@ -22,6 +23,7 @@ from team.optimize.matrix import WEIGHTS, read_matrix, workloads
 from team.optimize.options import Options, notices
 from team.optimize.session import Session
 from team.optimize.state import Champion, State, Store
+from team.tasks.apart import read_apart
 from team.tasks.signature import SignatureError
 from team.tasks.skill import Read, SkillInputs, make_task, read_inputs
 from team.tasks.spec import Workload
@@ -60,6 +62,7 @@ def prepare(options: Options, environment: dict[str, Any], say: Callable[[str], 
     store.state.workload_matrix = [
         {"name": one.name, "dims": one.dims, "weight": one.weight, "bytes": read.bytes_of(one.dims)} for one in shapes
     ]
+    store.state.signature = str(read.signature or "run_kernel(**inputs)")
     store.state.scale_weights = {one.name: one.weight for one in shapes}
     store.save()
     return folder, store
@@ -82,7 +85,8 @@ def at_gate(folder: Folder, store: Store, stopped: Stopped) -> Stopped:
 
 def _understood(options: Options) -> tuple[Read, tuple[Workload, ...], tuple[str, ...]]:
     _refuse_wrong_backend(options)
-    read = read_inputs(
+    understand = read_inputs if options.language == "cpp" else read_apart
+    read = understand(
         SkillInputs(
             kernel=options.baseline,
             reference=options.ref,
@@ -174,7 +178,7 @@ def verify_baseline(session: Session) -> None:
         noise, measured, findings = session.ask(lambda: session.judge.calibrate(request))
     except BaselineBroken as broken:
         raise Stopped("baseline", "baseline_timing_invalid", str(broken)) from None
-    state.noise, state.floors = noise, problem.floors
+    state.noise, state.floors, state.dtype = noise, problem.floors, _dtype(problem)
     state.best_ns = {one.name: median(records.side_ns(measured, one.name, "base")) for one in session.spec.workloads}
     _write_baseline(session, measured, findings)
     state.global_champion = Champion(
@@ -198,6 +202,12 @@ def verify_baseline(session: Session) -> None:
     session.say(
         f"baseline: {full:.4g} ms at your shape, right on {len(measured.checks)} shapes; noise {noise.floor:.2%}"
     )
+
+
+def _dtype(problem: Problem) -> str:
+    """The first floating-point operand's dtype, as roofs are named after it."""
+    named = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+    return next((named[one.dtype] for one in problem.operands if one.dtype in named), "fp32")
 
 
 def _preflighted(session: Session, question: Callable[[], Any]) -> Any:

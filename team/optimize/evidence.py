@@ -75,16 +75,9 @@ def _rooflines(session: Session) -> tuple[Roofline, ...]:
     """The best kernel's times against the task's floor and the device's measured roofs."""
     peaks, state = session.device.info().peaks, session.state
     return tuple(
-        roofline(name, nanoseconds, state.floors.get(name, {}), peaks, _dtype(session))
+        roofline(name, nanoseconds, state.floors.get(name, {}), peaks, state.dtype)
         for name, nanoseconds in state.best_ns.items()
     )
-
-
-def _dtype(session: Session) -> str:
-    """The dtype of the first input as roofs are named after it."""
-    named = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-    found = [named[b.parameter.dtype] for b in session.task.buffers if b.parameter.dtype in named]
-    return found[0] if found else "fp32"
 
 
 def _ncu_top(session: Session, report: ProfileReport) -> dict[str, Any]:

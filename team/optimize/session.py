@@ -19,8 +19,7 @@ from team.optimize.artifacts import Folder
 from team.optimize.options import Options
 from team.optimize.records import Subject
 from team.optimize.state import State, Store
-from team.tasks.spec import TaskSpec
-from team.tasks.task import Task, load_task
+from team.tasks.spec import TaskSpec, read_spec
 from team.workshop import AgentWorkshop
 from team.workspace.hub import Hub
 
@@ -38,7 +37,7 @@ class Session:
     store: Store
     hub: Hub
     trusted: Path
-    task: Task
+    spec: TaskSpec
     device: Device
     judge: Judge
     mind: Mind
@@ -54,11 +53,6 @@ class Session:
     def options(self) -> Options:
         """What was asked."""
         return self.state.options
-
-    @property
-    def spec(self) -> TaskSpec:
-        """The task."""
-        return self.task.spec
 
     @property
     def weights(self) -> dict[str, float]:
@@ -125,16 +119,8 @@ class Session:
 
     def subject(self, file: str) -> Subject:
         """What a ``bench.json`` is of."""
-        full = self.spec.workloads[-1]
-        total = sum(_count(self.task.shape(buffer, full)) * buffer.dtype.itemsize for buffer in self.task.buffers)
-        return Subject(self.options, self.spec, str(self.task.signature), file, total)
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
+        total = self.state.workload_matrix[-1]["bytes"] if self.state.workload_matrix else None
+        return Subject(self.options, self.spec, self.state.signature, file, total)
 
 
 @contextmanager
@@ -145,7 +131,7 @@ def opened(
     hub_there = (folder.path / "hub.git").is_dir()
     hub = Hub.open(folder.path) if hub_there else Hub.create(folder.path, folder.task)
     trusted = hub.export(hub.baseline, folder.scratch / "snapshots")
-    task = load_task(trusted)
+    spec = read_spec(trusted)
     log_path = folder.path / "transcripts"
     with Judge(device, folder.scratch, policy) as judge:
 
@@ -156,6 +142,6 @@ def opened(
             store.state.dollars += call.dollars
             store.save()
 
-        workshop = AgentWorkshop(hub, folder.scratch / "mind", log_path, look, count, task.spec.editable_files)
+        workshop = AgentWorkshop(hub, folder.scratch / "mind", log_path, look, count, spec.editable_files)
         mind = make_mind(store.state.options.mind, {}, workshop)
-        yield Session(folder, store, hub, trusted, task.under(policy), device, judge, mind, policy, say)
+        yield Session(folder, store, hub, trusted, spec, device, judge, mind, policy, say)

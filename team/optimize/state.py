@@ -102,6 +102,8 @@ class State(BaseModel):
     noise: Noise | None = None
     experiments: list[PastExperiment] = Field(default_factory=list)
     dollars: float = 0.0
+    signature: str = ""
+    dtype: str = Field(default="fp32", description="of the first floating-point operand, as roofs are named")
     floors: dict[str, dict[str, float]] = Field(default_factory=dict)
     best_ns: dict[str, float] = Field(default_factory=dict, description="median of the best by workload (nanoseconds)")
     final: dict[str, Any] = Field(default_factory=dict, description="the best against the baseline, measured directly")
