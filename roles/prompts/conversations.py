@@ -2,6 +2,7 @@
 
 from protocol.messages import Briefing, Role
 from protocol.policy import Policy
+from roles.prompts.profiled import in_full
 from roles.prompts.texts import ROLES, bullets
 from roles.specialists import Specialist
 
@@ -51,7 +52,4 @@ def _dims(briefing: Briefing) -> list[tuple[str, dict[str, int]]]:
 
 
 def _profile(briefing: Briefing) -> list[str]:
-    seen = briefing.profile
-    if seen is None:
-        return []
-    return [f"by {seen.tool}: {seen.claim}", *(f"{n}: {v:g}" for n, v in seen.metrics.items()), *seen.remarks]
+    return list(in_full(briefing.profile)) if briefing.profile is not None else []

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 
 from protocol.messages import Briefing, Chronicle, Merge, PastExperiment, Plan, Recheck, Role, Verdict
+from roles.prompts.profiled import in_short
 
 HISTORY = 30  # experiments told one by one, the newest; the ledger and ``findings`` hold the rest
 
@@ -133,10 +134,8 @@ def _standing(briefing: Briefing) -> Iterable[str]:
     if briefing.allowed_categories:
         yield f"categories of your direction: {', '.join(briefing.allowed_categories)}"
     if briefing.profile is not None:
-        seen = briefing.profile
-        figures = ", ".join(f"{name} {value:g}" for name, value in seen.metrics.items())
-        yield f"profile by {seen.tool}: {figures or 'no figures'}. {seen.claim}"
-        yield from (f"compiler: {remark}" for remark in seen.remarks[:8])
+        yield from in_short(briefing.profile)
+        yield from (f"compiler: {remark}" for remark in briefing.profile.remarks[:8])
 
 
 def _closed(briefing: Briefing) -> Iterable[str]:

@@ -168,7 +168,8 @@ def failure(said: str, status: int) -> NcuFailed:
         )
     if "No kernels were profiled" in said:
         return NcuFailed(Kind.NO_KERNEL, "the profiled call launched no kernel")
-    words = " ".join(line for line in said.split("\n") if "==" in line or "rror" in line) or said
+    telling = (line for line in said.splitlines() if "rror" in line or "ERROR" in line or "WARNING" in line)
+    words = " ".join(telling) or said
     return NcuFailed(Kind.FAILED, f"ncu left with status {status}: {' '.join(words.split())[-_TAIL:] or 'no words'}")
 
 

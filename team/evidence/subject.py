@@ -24,7 +24,7 @@ from team.tasks.signature import Signature, parse_signature
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 
-PROBE_S = 60.0
+PROBE_S = 30.0
 TIME_S = 60.0  # seconds for the timing of one workload
 LIFE_S = 600  # seconds after which the program ends itself, should nobody be left to end it
 _PROBE = """\

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 from protocol.messages import Briefing
 from roles.minds.anthropic.pad import Wrong
+from roles.prompts.profiled import in_full
 from roles.prompts.texts import past_line
 from roles.techniques.card import Card
 from roles.techniques.catalog import all_cards, card_named
@@ -35,8 +36,7 @@ def profile(briefing: Briefing) -> str:
     seen = briefing.profile
     if seen is None:
         raise Wrong("nothing was profiled yet")
-    figures = [f"{name}: {value:g}" for name, value in seen.metrics.items()]
-    return "\n".join([f"by {seen.tool} at {seen.commit[:12]}: {seen.claim}", *figures, *seen.remarks])
+    return "\n".join([f"at commit {seen.commit[:12]}", *in_full(seen)])
 
 
 def _in_full(found: Card) -> str:

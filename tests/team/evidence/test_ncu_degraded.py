@@ -191,14 +191,18 @@ def test_a_kernel_that_does_not_even_run_leaves_the_assemblers_word(task: Task, 
     assert any("32 registers" in remark for remark in report.remarks)
 
 
-def test_a_set_that_takes_too_long_is_tried_lighter_and_says_so(tools: Faked, tmp_path: Path) -> None:
-    tools.mood = "hangs"
+def test_a_set_that_breaks_the_program_is_tried_lighter_and_says_so(tools: Faked, tmp_path: Path) -> None:
+    tools.mood = "breaks"
     file, environment = tmp_path / "r.ncu-rep", tools.environment(tmp_path)
-    found = collect_adaptively(FAKE, ["subject"], "full", frozenset(), file, environment, timeout_s=2.0)
+    found = collect_adaptively(FAKE, ["subject"], "full", frozenset(), file, environment)
     assert found.bundle == "light"
-    assert found.attempts == ("the full set took too long",)
-    with pytest.raises(NcuFailed) as raised:
-        collect(FAKE, ["subject"], "full", frozenset(), file, environment, timeout_s=0.3)
+    assert found.attempts == ("the full set failed: ncu left with status 9: ==ERROR== The application was killed",)
+
+
+def test_a_set_that_takes_too_long_is_ended(tools: Faked, tmp_path: Path) -> None:
+    tools.mood = "hangs"
+    with pytest.raises(NcuFailed, match="did not end") as raised:
+        collect(FAKE, ["s"], "full", frozenset(), tmp_path / "r.ncu-rep", tools.environment(tmp_path), timeout_s=0.3)
     assert raised.value.kind is Kind.TIMED_OUT
 
 
