@@ -248,6 +248,18 @@ def submit(
     typer.echo(submit_run(find_run(campaign), tag, into, push, typer.echo))
 
 
+@app.command()
+def ablate(
+    campaign: RunArgument = None,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="no further one is begun after this")] = 10.0,
+) -> None:
+    """Measure a finished campaign's result without each of its landings: which of them it owes its speed to."""
+    from team.attribution import ablate_run
+    from team.runs import find_run
+
+    typer.echo(ablate_run(find_run(campaign), minutes, typer.echo))
+
+
 @app.command(name="eval")
 def evaluate(task: TaskArgument) -> None:
     """Judge the kernel of TASK once, as it stands in the folder: build, correctness, times."""

@@ -16,6 +16,7 @@ from protocol.messages import Estimate
 from protocol.state import CampaignState
 from protocol.steering import Request
 from roles.minds.registry import is_free
+from team.attribution import ablate_run
 from team.errors import UserError
 from team.guardian import orphaned
 from team.launch import Scope, conduct, prepare, state_of
@@ -91,6 +92,9 @@ def go(run: Run, address: str | None, resume: bool) -> int:
         state = conduct(run, address, resume, watch)
     finally:
         _remember(run)
+    if state.finished and state.policy.ablation_minutes is not None:
+        out.print(ablate_run(run, state.policy.ablation_minutes, out.print))
+        state = state_of(run)
     sum_up(run, state)
     if (state.wrap_up or (state.started.submit and not state.stop)) and state.finished:
         _submit(run, state)

@@ -70,7 +70,7 @@ class CleanRoom:
 @contextmanager
 def clean_room(run: Run, hub: Hub, state: CampaignState) -> Iterator[CleanRoom]:
     """Clone the campaign's repository at its final commit into a folder that goes away."""
-    device = _device(run, state)
+    device = device_of(run, state)
     with tempfile.TemporaryDirectory(prefix="kernelteam-submit-") as name:
         scratch = Path(name)
         clone = _clone(hub, state.main, scratch / "clone")
@@ -96,7 +96,7 @@ def _clone(hub: Hub, commit: str, folder: Path) -> Path:
     return folder
 
 
-def _device(run: Run, state: CampaignState) -> Device:
+def device_of(run: Run, state: CampaignState) -> Device:
     """A device that the campaign measured on, so that its noise is known; else the first of its kind that is idle."""
     known = [main.device for main in reversed(state.main_measured)] + list(state.baselines)
     for name in dict.fromkeys(known):

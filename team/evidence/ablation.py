@@ -70,30 +70,52 @@ class Trial:
 
 @dataclass(frozen=True)
 class Ablated:
-    """One method's ablation with its raw measurement, None when nothing was measured."""
+    """One method's ablation with its raw measurement, None when nothing was measured.
+
+    ``begun``: false when the time was up before its turn.
+    """
 
     ablation: Ablation
     measurement: Measurement | None = None
+    begun: bool = True
 
 
 def ablate(trial: Trial, trees: Iterable[Without], seconds: float | None = None) -> Iterator[Ablated]:
     """Each method in turn. After ``seconds`` no further one is begun: what is left is inconclusive."""
     until = None if seconds is None else time.monotonic() + seconds
+    ours = ""
     for without in trees:
         if without.tree is None:
             yield Ablated(absent(without.method, without.how))
         elif until is not None and time.monotonic() >= until:
-            yield Ablated(absent(without.method, f"the {seconds:g} s for ablation were spent before its turn"))
+            why = f"the {seconds:g} s for ablation were spent before its turn"
+            yield Ablated(absent(without.method, why), begun=False)
         else:
-            yield _measured(trial, without, without.tree)
+            ours = ours or _digest(trial, trial.champion)
+            yield _measured(trial, without, without.tree, ours)
 
 
-def _measured(trial: Trial, without: Without, tree: Path) -> Ablated:
-    """The tree without it is checked first: it stands on the base's side, where a failure is no outcome."""
+def _digest(trial: Trial, tree: Path) -> str:
+    """Hash of what a tree is built to; a space when it is not."""
+    try:
+        build = trial.judge.check(Check(task=str(trial.trusted), tree=str(tree))).candidate_build
+    except JudgeDied:
+        trial.judge.start()
+        return " "
+    return build.artifact if build else " "
+
+
+def _measured(trial: Trial, without: Without, tree: Path, ours: str) -> Ablated:
+    """The tree without it is checked first: it stands on the base's side, where a failure is no outcome.
+
+    ``ours``: what the champion is built to. A method that changes nothing there needs no clock.
+    """
     try:
         checked = trial.judge.check(Check(task=str(trial.trusted), tree=str(tree)))
         if checked.outcome is not Outcome.MEASURED:
             return Ablated(_attributed(without, checked.outcome, checked.detail), checked)
+        if checked.candidate_build is not None and checked.candidate_build.artifact == ours:
+            return Ablated(_changes_nothing(without), checked)
         request = Compare(task=str(trial.trusted), base=str(tree), candidate=str(trial.champion), noise=trial.noise)
         measured = trial.judge.compare(request)
     except BaselineBroken as broken:
@@ -106,6 +128,16 @@ def _measured(trial: Trial, without: Without, tree: Path) -> Ablated:
         decision = decide(measured.restarts, trial.weights, trial.noise, trial.policy)
     detail = f"the champion itself, {measured.detail}" if decision is None else ""
     return Ablated(attributed(without.method, measured.outcome, detail, decision, without.named, without.how), measured)
+
+
+def _changes_nothing(without: Without) -> Ablation:
+    return Ablation(
+        method=without.method,
+        contribution=Contribution.NOT_CONTRIBUTED,
+        why="the compiler makes the same of the kernel with and without it",
+        without=without.named,
+        how=without.how,
+    )
 
 
 def _attributed(without: Without, outcome: Outcome, detail: str) -> Ablation:
