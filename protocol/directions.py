@@ -34,10 +34,22 @@ def current(state: CampaignState, agent: str) -> DirectionState | None:
 def directed(state: CampaignState, agent: str) -> Direction | None:
     """The direction of the agent's experiment in flight, which outlives its round; else its present one."""
     opened = state.agents[agent].open
-    if opened is not None and isinstance(opened.duty, Experiment) and opened.duty.direction in state.directions:
-        return state.directions[opened.duty.direction].claim
-    found = current(state, agent)
+    if opened is not None and isinstance(opened.duty, Experiment):
+        found = state.directions.get(opened.duty.direction)
+    else:
+        found = current(state, agent)
     return found.claim if found else None
+
+
+def of_next(state: CampaignState, agent: str) -> str:
+    """The direction that the agent's next experiment belongs to, by its id; empty for none.
+
+    Who seconds a direction and found nothing anywhere sweeps what nobody holds, which that direction would forbid.
+    """
+    mine = current(state, agent)
+    if mine is None or (mine.claim.owner != agent and has_nothing_left(state, agent)):
+        return ""
+    return mine.claim.id
 
 
 def theme_of(state: CampaignState, ident: str) -> str:

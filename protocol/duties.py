@@ -252,8 +252,7 @@ def _experiment(state: CampaignState, name: str) -> Duty:
         return Rest(seconds=REST_SECONDS, why=spent)
     if not money.experiment_is_affordable(state):
         return _await_money()
-    mine = directions.current(state, name)
-    return Experiment(id=_id(state, "x"), base=state.head_of(name), direction=mine.claim.id if mine else "")
+    return Experiment(id=_id(state, "x"), base=state.head_of(name), direction=directions.of_next(state, name))
 
 
 def _await_money() -> Rest:

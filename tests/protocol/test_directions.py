@@ -114,6 +114,20 @@ def test_who_found_nothing_anywhere_sweeps_what_no_other_agent_holds() -> None:
     assert refusal(story.state, A, plan("tile", "tiles", sweep="tiles-item"), "base") is None
 
 
+def test_who_seconds_and_found_nothing_anywhere_is_not_asked_for_ever() -> None:
+    story = team()
+    items = tuple(SweepItem(name=f"{name}-item", title="small", categories=(name,)) for name in POOL)
+    story.state.start = story.state.started.model_copy(update={"strategy": Strategy(sweep=items)})
+    nothing(story, A)
+    assert direct(story, A) == "tuning", "it seconds the other's, and holds nothing of its own"
+    asked = 0
+    while not isinstance(story.duty(A), Rest):
+        nothing(story, A)
+        asked += 1
+        assert asked <= 2 * len(POOL), "each time it finds nothing, something is done with"
+    assert {"tiles-item", "fusion-item"} <= set(story.state.swept), "what nobody holds was swept first"
+
+
 # ---------------------------------------------------------------- the deal
 
 

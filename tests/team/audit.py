@@ -32,6 +32,12 @@ from protocol.state import CampaignState
 from protocol.verdict import judge
 
 
+FRUITLESS = 24
+"""Times in a row that an agent may find nothing while nothing else happens: each direction, each item of the sweep, twice
+over. More is a circle: an agent that is given what it may not touch."""
+_FRUITLESS_KINDS = ("duty_given", "nothing_proposed")
+
+
 class Audit:
     """Reads every event once and complains about the first that breaks the law."""
 
@@ -57,6 +63,7 @@ class Audit:
         self.before: set[str] = set()
         self.closed_lifts: set[str] = set()
         self.exhausted: set[str] = set()
+        self.fruitless: dict[str, int] = {}
         self.asks: set[str] = set()
         self.prepared: dict[str, ev.LandingPrepared] = {}
         self.verified: dict[str, set[tuple[str, str]]] = {}
@@ -80,6 +87,8 @@ class Audit:
         for event in self._ledger.events(after=self.seq):
             assert event.seq == self.seq + 1, "the ledger has a gap"
             self.seq = event.seq
+            if event.body.kind not in _FRUITLESS_KINDS:
+                self.fruitless.clear()
             getattr(self, f"_{event.body.kind}", lambda *_: None)(event.agent, event.body)
             self.team.take(event.agent, event.body)
             assert self._spent() <= (self._policy.max_experiments or 10**9), "over budget"
@@ -252,6 +261,8 @@ class Audit:
         self._close(agent, body.experiment)
         assert body.experiment not in self.plans, "an experiment vanished after it was admitted"
         self.exhausted.add(agent)
+        self.fruitless[agent] = self.fruitless.get(agent, 0) + 1
+        assert self.fruitless[agent] <= FRUITLESS, "a mind without an idea is asked again and again"
         for one in body.passed_over:
             self.swept.setdefault(one.name, "passed over")
 

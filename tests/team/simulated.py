@@ -74,7 +74,11 @@ Accident = Literal["none", "killed before the commit", "killed before the answer
 """What befalls the coordinator during the next call; Ray starts another one and repeats the call."""
 T = TypeVar("T")
 LIFTS = tuple(HeavyLift(technique=f"lift{i}", category=CATEGORIES[i]) for i in range(2))
-SWEEP = tuple(SweepItem(name=f"item{i}", title="small", techniques=(f"small{i}",)) for i in range(3))
+SWEEP = (
+    SweepItem(name="item0", title="small", techniques=("small0",)),
+    *(SweepItem(name=f"item{i}", title="small", techniques=(f"small{i}",), categories=CATEGORIES[i : i + 1])
+      for i in range(1, 4)),
+)  # fmt: skip
 STRATEGY = Strategy(
     heavy_lifts=dict.fromkeys(Position, LIFTS), sweep=SWEEP, field_evidence={"t1": "2 times", "lift0": "3 times"}
 )
