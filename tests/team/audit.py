@@ -31,10 +31,9 @@ from protocol.simplicity import is_simpler
 from protocol.state import CampaignState
 from protocol.verdict import judge
 
-
 FRUITLESS = 24
-"""Times in a row that an agent may find nothing while nothing else happens: each direction, each item of the sweep, twice
-over. More is a circle: an agent that is given what it may not touch."""
+"""Times in a row that an agent may find nothing while nothing else happens: each direction, each item of the sweep,
+twice over. More is a circle: an agent that is given what it may not touch."""
 _FRUITLESS_KINDS = ("duty_given", "nothing_proposed")
 
 
