@@ -205,9 +205,9 @@ def verify_baseline(session: Session) -> None:
 
 
 def _dtype(problem: Problem) -> str:
-    """The first floating-point operand's dtype, as roofs are named after it."""
-    named = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-    return next((named[one.dtype] for one in problem.operands if one.dtype in named), "fp32")
+    """The dtype that roofs are named after: that of the first floating-point output."""
+    written = [one.dtype for one in problem.operands if one.role != "input" and "float" in one.dtype]
+    return written[0] if written else "float32"
 
 
 def _preflighted(session: Session, question: Callable[[], Any]) -> Any:

@@ -5,6 +5,7 @@ recorded and the run goes on; a run in which no iteration was ever valid ends wi
 """
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp
@@ -64,14 +65,16 @@ class Trial:
 
 
 def iterate(session: Session, number: int) -> bool:
-    """Run iteration ``number``; False when nobody has an idea left."""
+    """Run iteration ``number``; False when nothing is left to win, or nobody has an idea."""
     environment = hardware_gate(session.options, number)
     write_json(session.folder.path / f"hardware_iterv{number}.json", environment)
     session.folder.staging(number).mkdir(exist_ok=True)
     standing = evidence.standing(session, session.best, number)
-    idea = _idea(session, number, standing)
+    if standing.near_peak:
+        session.say("the kernel is near the binding roof on every shape: nothing is left to win")
+    idea = None if standing.near_peak else _idea(session, number, standing)
     if idea is None:
-        session.folder.set_aside(number)
+        shutil.rmtree(session.folder.staging(number))
         return False
     _write_idea(session, number, idea, standing)
     trial = _tried(session, number, idea)

@@ -103,7 +103,7 @@ def _run(session: Session) -> None:
         if left_behind(session, number):
             continue
         shutil.rmtree(session.folder.iteration(number), ignore_errors=True)
-        if _near_peak(session) or not iterate(session, number):
+        if not iterate(session, number):
             break
         write_summary(session.folder.path, state)
     _refuse_fruitless(session)
@@ -111,14 +111,6 @@ def _run(session: Session) -> None:
     state.run_status, state.generation_allowed = "completed", False
     session.store.save()
     write_summary(session.folder.path, state)
-
-
-def _near_peak(session: Session) -> bool:
-    """An early stop, only where the task's model says how near the binding roof every workload is."""
-    near = bool(session.state.roofline_history and session.state.roofline_history[-1]["near_peak"])
-    if near:
-        session.say("the kernel is near the binding roof on every workload: nothing is left to win")
-    return near
 
 
 def _refuse_fruitless(session: Session) -> None:

@@ -103,7 +103,7 @@ class State(BaseModel):
     experiments: list[PastExperiment] = Field(default_factory=list)
     dollars: float = 0.0
     signature: str = ""
-    dtype: str = Field(default="fp32", description="of the first floating-point operand, as roofs are named")
+    dtype: str = Field(default="float32", description="of the first floating-point output, as roofs are named")
     floors: dict[str, dict[str, float]] = Field(default_factory=dict)
     best_ns: dict[str, float] = Field(default_factory=dict, description="median of the best by workload (nanoseconds)")
     final: dict[str, Any] = Field(default_factory=dict, description="the best against the baseline, measured directly")
