@@ -128,13 +128,14 @@ class _Room:
         """The champion's machine code against that of the tree without the method."""
         if self._state.started.language == "cpp":
             return SassCheck(method=method, status=Status.NOT_APPLICABLE, why="there is no machine code of a GPU")
-        builds = (found.measurement.candidate_build, found.measurement.base_build) if found.measurement else ()
         cache = self._scratch / "judge" / "cache"
-        paths = [artifact_of(cache, build.artifact) for build in builds if build is not None]
-        if signature_of(method) is not None and (len(paths) < 2 or None in paths):
-            return SassCheck(method=method, status=Status.INCONCLUSIVE, why="there are no two builds to compare")
-        champion, without = (paths[0], paths[1]) if len(paths) == 2 else (None, None)
-        return verify([method], champion or Path(), without)[0]
+        paths = [artifact_of(cache, build.artifact) for build in found.builds or ()]
+        champion, without = paths or (None, None)
+        if champion is None or without is None:
+            if signature_of(method) is not None:
+                return SassCheck(method=method, status=Status.INCONCLUSIVE, why="there are no two builds to compare")
+            champion = Path()
+        return verify([method], champion, without)[0]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from protocol.messages import Measurement, Noise, Outcome
+from protocol.messages import Build, Measurement, Noise, Outcome
 from protocol.methods import (
     Ablation,
     Contribution,
@@ -78,6 +78,16 @@ class Ablated:
     ablation: Ablation
     measurement: Measurement | None = None
     begun: bool = True
+
+    @property
+    def builds(self) -> tuple[Build, Build] | None:
+        """The champion's build and that of the tree without the method; None when they are not both known."""
+        if self.measurement is None or self.measurement.candidate_build is None:
+            return None
+        if self.ablation.gain is None and self.ablation.contribution is Contribution.NOT_CONTRIBUTED:
+            return self.measurement.candidate_build, self.measurement.candidate_build  # they are the same
+        base = self.measurement.base_build
+        return (self.measurement.candidate_build, base) if base else None
 
 
 def ablate(trial: Trial, trees: Iterable[Without], seconds: float | None = None) -> Iterator[Ablated]:

@@ -150,9 +150,8 @@ def test_a_cuda_champion_of_three_methods_is_ablated_correctly(tmp_path: Path) -
         for one in ablate(trial, [Without(name, tree, "written by the test") for name, tree in trees.items()]):
             name = one.ablation.method
             ablations[name] = one.ablation
-            assert one.measurement is not None, one.ablation.why
-            builds = [one.measurement.candidate_build, one.measurement.base_build]
-            paths = [artifact_of(tmp_path / "judge" / "cache", each.artifact) for each in builds if each]
+            assert one.builds is not None, one.ablation.why
+            paths = [artifact_of(tmp_path / "judge" / "cache", each.artifact) for each in one.builds]
             assert paths[0] is not None
             (checks[name],) = verify([name], paths[0], paths[1])
             log.info("%s: %s, %s; %s, %s", name, one.ablation.contribution, one.ablation.why, checks[name].status,
