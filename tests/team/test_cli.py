@@ -33,6 +33,8 @@ def call(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (("direct", "explorer-1"), "'words'"),
         (("memory", "forget"), "not clear what to forget"),
         (("wrap-up", "nosuch"), "no campaign 'nosuch'"),
+        (("ablate", "--minutes", "0"), "'--minutes'"),
+        (("ablate", "nosuch"), "no campaign 'nosuch'"),
         (("end-rounds", "nosuch"), "no campaign 'nosuch'"),
     ],
 )
