@@ -26,7 +26,7 @@ QUERY_S = 60.0
 MOST_LAUNCHES = 64  # launches of one call that are profiled
 _TAIL = 300  # characters of output that an error carries
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/cuda-*/bin", "/opt/cuda*/bin")
-_UNKNOWN = re.compile(r"Failed to find metric:? (?:regex:)?'?([\w.]+)")
+_COMPLAINT = re.compile(r"^==(?:ERROR|WARNING)==.*metric.*$", re.MULTILINE | re.IGNORECASE)
 _READER = Path(__file__).with_name("reader.py")
 
 
@@ -102,7 +102,7 @@ def collect(
         return _ran([ncu, *options, *asked, *program], environment, Path(environment["TMPDIR"]), timeout_s)
 
     status, said = profile()
-    if refused := [name for name in dict.fromkeys(_UNKNOWN.findall(said)) if name in names]:
+    if refused := _refused(names, said):
         names, unknown = tuple(name for name in names if name not in refused), (*unknown, *refused)
         status, said = profile()
     if status != 0 or not file.is_file():
@@ -171,6 +171,12 @@ def failure(said: str, status: int) -> NcuFailed:
     telling = (line for line in said.splitlines() if "rror" in line or "ERROR" in line or "WARNING" in line)
     words = " ".join(telling) or said
     return NcuFailed(Kind.FAILED, f"ncu left with status {status}: {' '.join(words.split())[-_TAIL:] or 'no words'}")
+
+
+def _refused(names: Sequence[str], said: str) -> list[str]:
+    """Those of the metrics that a complaint about metrics names, in whatever words."""
+    complaints = {word for line in _COMPLAINT.findall(said) for word in re.findall(r"[\w.]+", line)}
+    return [name for name in names if name in complaints or name.partition(".")[0] in complaints]
 
 
 def _put(failed: NcuFailed) -> str:

@@ -7,11 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from protocol.messages import AxisGaps, KernelProfile, Position, ProfileReport, Reading, Roofline
+from protocol.state import CampaignState
 from team.cli import app
 from team.errors import UserError
 from team.evidence import perf
 from team.evidence.perf import counted, ratios
-from team.profiling import profile_commit
+from team.profiling import pinned_set, profile_commit
 from team.report.profile_view import render_profile
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rmsnorm_cpu"
@@ -69,6 +70,22 @@ def test_a_cpu_kernel_is_timed_and_its_compiler_heard() -> None:
     assert any("vectorized" in remark for remark in said["remarks"])
 
 
+@pytest.mark.slow
+def test_where_the_cpu_counts_its_counters_are_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = "".join(f"echo '{line}' >&2\n" for line in PERF.splitlines())
+    (tmp_path / "perf").write_text(
+        f'#!/bin/sh\nwhile [ "$1" != -- ] && [ "$1" != true ]; do shift; done\n"$@"\n{counts}'
+    )
+    (tmp_path / "perf").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = profile_commit(str(EXAMPLE), EXAMPLE, None, "", 5).report
+    assert found.level == "counters"
+    assert found.metrics["ipc"] == pytest.approx(2.0)
+    assert "counters of the whole program" in found.claim
+    assert len(found.rooflines) == 4
+    assert found.position is Position.UNKNOWN
+
+
 def test_an_unknown_workload_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UserError, match=r"no workload 'tiny'\. Choose one of: 256x1024"):
         profile_commit(str(EXAMPLE), EXAMPLE, None, "tiny", 5)
@@ -106,3 +123,10 @@ def test_the_view_shows_every_launch_and_claims_no_more_than_it_has() -> None:
     assert "memory 0 %" not in text
     assert "FADD 12" in text
     assert "\x1b[31m" not in text
+
+
+def test_a_campaigns_profiles_keep_to_one_set() -> None:
+    state = CampaignState()
+    assert pinned_set(state) == ""
+    state.main_profile = ProfileReport(commit="c", tool="ncu, light set", bundle="light")
+    assert pinned_set(state) == "light"

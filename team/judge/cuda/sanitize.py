@@ -130,7 +130,7 @@ def launch_plan(task: Task, workload: Workload | None = None, call: Signature | 
         if parameter.is_stream:
             words += [3, 0]
         elif not parameter.pointer:
-            words += [0, scalar_word(parameter, {**workload.dims, **workload.scalars}[parameter.name])]
+            words += [0, scalar_word(parameter, task.numbers(workload)[parameter.name])]
         else:
             buffer = buffers[parameter.name]
             size = torch.Size(task.shape(buffer, workload)).numel() * buffer.dtype.itemsize
