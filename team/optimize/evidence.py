@@ -4,7 +4,6 @@ All of it comes from ``team.evidence``; here it is put into the artifacts of a r
 down as not had, and caps what the run claims; with ``--ncu-policy required`` it ends the run instead.
 """
 
-import json
 import shutil
 from dataclasses import dataclass
 from math import exp
@@ -13,6 +12,7 @@ from typing import Any
 
 from protocol.messages import Measurement, Plan, ProfileReport, Roofline, Verdict
 from protocol.methods import Ablation, Contribution, SassCheck, Status, sorted_methods
+from team.evidence.artifacts import artifact_of
 from team.evidence.axes import widest
 from team.evidence.budget import axis_budget
 from team.evidence.compiled import compiler_report
@@ -159,8 +159,9 @@ def sass_check(session: Session, number: int, plan: Plan, seen: Measurement) -> 
         why = NOT_APPLICABLE if session.options.language == "cpp" else "the champion was not built"
         write_json(path, {"iter": number, "status": "not_applicable", "note": why, "checks": []})
         return None
-    ours = artifact_of(session, seen.candidate_build.artifact)
-    parent = artifact_of(session, seen.base_build.artifact) if seen.base_build else None
+    cache = session.folder.scratch / "cache"
+    ours = artifact_of(cache, seen.candidate_build.artifact)
+    parent = artifact_of(cache, seen.base_build.artifact) if seen.base_build else None
     if ours is None:
         write_json(path, {"iter": number, "status": "inconclusive", "note": "its build is gone", "checks": []})
         return None
@@ -171,14 +172,6 @@ def sass_check(session: Session, number: int, plan: Plan, seen: Measurement) -> 
         {**told, "status": check.status.value, "parent": str(parent or ""), "checks": [check.model_dump(mode="json")]},
     )
     return check
-
-
-def artifact_of(session: Session, digest: str) -> Path | None:
-    """The built file with this hash in the judge's cache."""
-    for manifest in (session.folder.scratch / "cache").glob("*/manifest.json"):
-        if json.loads(manifest.read_text()).get("artifact") == digest:
-            return manifest.with_name("artifact")
-    return None
 
 
 def lists(plan: Plan, verdict: Verdict, check: SassCheck | None, gain: float | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from protocol.sequential import decide
 from team.errors import UserError
 from team.judge.failures import BaselineBroken
 from team.optimize import records
+from team.optimize.ablation import ablate_champion
 from team.optimize.artifacts import Folder, write_json
 from team.optimize.baseline import at_gate, policy_of, prepare, verify_baseline, write_environment
 from team.optimize.gates import Exit, Stopped
@@ -108,6 +109,7 @@ def _run(session: Session) -> None:
         write_summary(session.folder.path, state)
     _refuse_fruitless(session)
     _measure_directly(session)
+    ablate_champion(session)
     state.run_status, state.generation_allowed = "completed", False
     session.store.save()
     write_summary(session.folder.path, state)

@@ -71,6 +71,9 @@ def test_killed_twice_and_resumed_to_the_same_end(tmp_path: Path) -> None:
     assert [row["iter"] for row in state["history"]] == [1, 2]
     assert [one["plan"]["technique"] for one in state["experiments"]] == ["half", "direct"]
     assert state["run_status"] == "completed"
+    ablated = read(run / "iterv2" / "attribution.json")["champion_without_each"]
+    assert [row["method_id"] for row in ablated] == ["half", "direct"]
+    assert ablated[1]["contributed"] in (True, None)  # None: a busy machine left it undecided
     again = subprocess.run(resume, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert "the run is complete" in again.stdout
 
