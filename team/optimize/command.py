@@ -48,7 +48,7 @@ def optimize(
     benchmark: Annotated[str, typer.Option("--benchmark", help="not run: the judge times")] = "",
     arch: Annotated[str, typer.Option("--arch")] = "",
     backend: Annotated[str, typer.Option("--backend", help="auto, cuda, cutlass, triton, cpp")] = "auto",
-    mind: Annotated[str, typer.Option("--mind", help="catalog, anthropic, scripted:PATH")] = "catalog",
+    mind: Annotated[str, typer.Option("--mind", help="catalog, anthropic, command, scripted:PATH")] = "catalog",
     ncu_policy: Annotated[str, typer.Option("--ncu-policy", help="required or optional")] = "optional",
     law: Annotated[
         Path | None, typer.Option("--campaign", help="campaign.toml with the law and the mind's options")

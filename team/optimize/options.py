@@ -5,9 +5,11 @@ A flag whose meaning our judge replaces is still read: ``notices`` says in one l
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from team.campaign import read_campaign
 
 SEEDS = (7, 19, 41, 73, 101)
 Numerics = Literal["reference", "strict", "approximate"]
@@ -54,6 +56,12 @@ class Options(BaseModel):
     ncu_policy: Literal["required", "optional"] = "optional"
     law: Path | None = Field(default=None, description="campaign.toml with overrides of the law's numbers")
     dollars: float | None = Field(default=None, ge=0.0, description="the most that the mind may spend (US dollars)")
+
+    @property
+    def mind_options(self) -> dict[str, Any]:
+        """What the campaign file says to the mind of this name."""
+        members = read_campaign(self.law).agents
+        return next((dict(one.options) for one in members if one.mind == self.mind), {})
 
     @property
     def language(self) -> Literal["cpp", "cuda", "triton"]:

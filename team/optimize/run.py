@@ -41,7 +41,7 @@ def diagnose(options: Options, say: Say) -> int:
 
 def begin(options: Options, say: Say) -> int:
     """Start a run; the exit code."""
-    refuse_unknown_mind(options.mind, {})
+    refuse_unknown_mind(options.mind, options.mind_options)
     policy_of(options)
     use_chosen_tools(options)
     try:

@@ -143,5 +143,5 @@ def opened(
             store.save()
 
         workshop = AgentWorkshop(hub, folder.scratch / "mind", log_path, look, count, spec.editable_files)
-        mind = make_mind(store.state.options.mind, {}, workshop)
+        mind = make_mind(store.state.options.mind, store.state.options.mind_options, workshop)
         yield Session(folder, store, hub, trusted, spec, device, judge, mind, policy, say)

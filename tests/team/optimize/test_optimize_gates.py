@@ -136,6 +136,13 @@ def test_a_flag_that_the_judge_replaces_is_answered_in_one_line(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_the_mind_gets_its_options_from_the_campaign_file(tmp_path: Path) -> None:
+    law = tmp_path / "campaign.toml"
+    law.write_text('[[agents]]\nrole = "explorer"\nmind = "command"\noptions = { words = ["true"] }\n')
+    assert options(tmp_path, mind="command", law=law).mind_options == {"words": ["true"]}
+    assert options(tmp_path, mind="catalog", law=law).mind_options == {}
+
+
 def test_the_bar_is_raised_and_never_lowered(tmp_path: Path) -> None:
     assert policy_of(options(tmp_path, noise_threshold_pct=2.0)).threshold == 0.02
     assert policy_of(options(tmp_path, noise_threshold_pct=0.0)).threshold == 0.01
