@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.messages import AxisGaps, Build, Position
+from team.devices.lock import exclusive
 from team.devices.peaks import keep_peaks
 from team.evidence import ncu
 from team.evidence.gpu import profile_kernel
@@ -212,6 +213,15 @@ def test_a_denial_is_not_tried_again(tools: Faked, tmp_path: Path) -> None:
         collect_adaptively(FAKE, ["s"], "full", frozenset(), tmp_path / "r.ncu-rep", tools.environment(tmp_path))
     assert raised.value.kind is Kind.DENIED
     assert len(tools.asked()) == 1
+
+
+def test_profiling_under_the_holder_of_the_device_does_not_wait_for_it(
+    task: Task, tools: Faked, tmp_path: Path
+) -> None:
+    """The optimizer's skill held a lock on the GPU and started a program that asked for it (section 10, number 1)."""
+    with exclusive(UUID):
+        report = profile_kernel(task, artifact(tmp_path / "subject"), tools, "c", tmp_path / "keep")
+    assert report.level == "counters"
 
 
 def test_a_metric_that_is_refused_by_name_is_left_out_and_reported(tools: Faked, tmp_path: Path) -> None:

@@ -1,15 +1,20 @@
 """The profile duty: its process answers or is ended, and the report that remains says why; minds are told all of it."""
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from protocol.messages import AxisGaps, KernelProfile, ProfileReport, Reading, Roofline
+from protocol.messages import AxisGaps, KernelProfile, Profile, ProfileReport, Reading, Roofline
+from protocol.policy import Policy
 from roles.prompts.profiled import in_full, in_short
 from team.devices import discover
+from team.devices.device import Device
+from team.duties import perform_profile
 from team.evidence import profile as duty
-from team.evidence.profile import Place, measured, profile
+from team.evidence.profile import Place, Request, measured, profile
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "rmsnorm_cpu"
 
@@ -55,6 +60,48 @@ def test_a_worker_that_never_ends_is_ended(place: Place, tmp_path: Path, monkeyp
     assert "did not end within 0.5 s" in answer.why
     pids = tmp_path / "pid"  # not there when it was ended before it said a word
     assert not pids.exists() or not Path(f"/proc/{pids.read_text().strip() or 'none'}").exists()
+
+
+@dataclass
+class Lead:
+    """A coordinator whose campaign has been profiled with one set."""
+
+    bundle: str
+
+    def chronicle(self) -> "Lead":
+        return self
+
+    @property
+    def profile(self) -> ProfileReport:
+        return ProfileReport(commit="c", tool="ncu", bundle=self.bundle)
+
+
+@dataclass
+class Table:
+    """As much of an agent's desk as profiling needs."""
+
+    device: Device
+    snapshots: Path
+    lead: Lead
+    trusted: Path = EXAMPLE
+    policy: Policy = field(default_factory=Policy)
+
+    def snapshot(self, _commit: str) -> str:
+        return str(EXAMPLE)
+
+
+def test_a_duty_asks_for_the_set_of_the_campaigns_first_profile_under_the_campaigns_law(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker(monkeypatch, tmp_path, f'cp "$3" {tmp_path}/asked; exit 1')
+    monkeypatch.setattr(duty, "missing_counters", lambda: "")
+    policy = Policy(full_profile_below_ms=3.0)
+    table: Any = Table(place.device, tmp_path / "agent" / "snapshots", Lead("light"), policy=policy)
+    reported = perform_profile(table, Profile(id="p1", commit="abc"))
+    asked = Request.model_validate_json((tmp_path / "asked").read_text())
+    assert (asked.pinned, asked.law, asked.commit) == ("light", policy, "abc")
+    assert asked.scratch == str(tmp_path / "agent")
+    assert (reported.duty, reported.report.level) == ("p1", "compiler")
 
 
 @pytest.mark.slow
