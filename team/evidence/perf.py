@@ -14,7 +14,7 @@ from pathlib import Path
 from protocol.messages import ProfileReport, Roofline
 from team.devices.cpu import CpuDevice
 from team.evidence.ncu import NcuFailed
-from team.evidence.roofline import roofline
+from team.evidence.roofline import peaks_for, roofline
 from team.evidence.subject import timed
 from team.judge.build import Artifact, Builder, Recipe
 from team.judge.cpu_roofs import ensure_roofs
@@ -130,15 +130,6 @@ def _environment(room: Path) -> dict[str, str]:
 
 
 def _roofline(task: Task, workload: Workload, took_ns: float, device: CpuDevice) -> Roofline:
-    """Against memory where the data exceed the last cache, else against the first-level cache: it may be there."""
-    info, model = device.info(), task.floor(workload)
-    kept = max((_bytes(size) for name, size in info.details.items() if name.startswith("L")), default=0)
-    unused = "memory_bytes_per_s" if model.get("bytes_min", 0.0) <= kept else "cache_bytes_per_s"
-    peaks = {name: rate for name, rate in info.peaks.items() if name != unused}
+    model = task.floor(workload)
+    peaks = peaks_for(device.info(), model)
     return roofline(workload.name, took_ns, model, peaks, task.outputs[0].parameter.dtype)
-
-
-def _bytes(size: str) -> int:
-    scale = {"K": 1 << 10, "M": 1 << 20}
-    digits = size.rstrip("KM")
-    return int(digits) * scale.get(size[-1:], 1) if digits.isdigit() else 0

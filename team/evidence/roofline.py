@@ -5,12 +5,32 @@ where there are bytes and no operations. Peaks are measured on the device (``tea
 ``team.judge.cpu_roofs``) and never looked up. Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
-from protocol.messages import Roofline
+from protocol.messages import DeviceInfo, Roofline
 from protocol.policy import Policy
 
+_CACHE = re.compile(r"L\d")
 _BANDWIDTHS = ("copy_bytes_per_s", "memory_bytes_per_s", "cache_bytes_per_s")
+
+
+def peaks_for(device: DeviceInfo, model: Mapping[str, float]) -> dict[str, float]:
+    """The measured roofs that one workload of a device stands under.
+
+    On a CPU data that fit into the last cache may be in the first-level one, so its rate bounds them; memory's bounds
+    what does not fit. Which of the two a kernel's data are in nobody knows, and the higher roof promises no less.
+    """
+    if device.kind != "cpu":
+        return dict(device.peaks)
+    held = max((_bytes(size) for name, size in device.details.items() if _CACHE.match(name)), default=0)
+    unused = "memory_bytes_per_s" if model.get("bytes_min", 0.0) <= held else "cache_bytes_per_s"
+    return {name: rate for name, rate in device.peaks.items() if name != unused}
+
+
+def _bytes(size: str) -> int:
+    digits = size.rstrip("KM")
+    return int(digits) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1) if digits.isdigit() else 0
 
 
 def bandwidth_of(peaks: Mapping[str, float]) -> float | None:

@@ -1,7 +1,7 @@
 """The report's roofline: measured roofs on logarithmic axes, and each workload's way from the baseline to main."""
 
 import math
-from dataclasses import dataclass
+from itertools import product
 
 from protocol.messages import Roofline
 from team.report import wording as w
@@ -10,36 +10,11 @@ from team.report.labels import Box, Label, Wish, leader_of, place
 from team.report.markup import Child, Markup, el
 from team.report.profile_view import flop_rate
 from team.report.reading import Story
+from team.report.roofline_scale import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, decades, scale_of
 from team.report.table import section, table
 from team.report.way import Roofs, Step, Way, way_of
 
-WIDTH, HEIGHT = 1120.0, 470.0
-LEFT, RIGHT, TOP, BOTTOM = 78.0, 1096.0, 22.0, 410.0
 _MOST_LABELS = 12
-_AIR = 1.8  # factor of room around the points
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Decades shown: intensities to the right, operations per second upwards."""
-
-    left: float
-    right: float
-    low: float
-    high: float
-
-    def x(self, intensity: float) -> float:
-        """Pixel column."""
-        return LEFT + (RIGHT - LEFT) * _share(intensity, self.left, self.right)
-
-    def y(self, rate: float) -> float:
-        """Pixel row."""
-        return BOTTOM - (BOTTOM - TOP) * _share(rate, self.low, self.high)
-
-    def place(self, step: Step) -> tuple[float, float]:
-        """Where a step stands."""
-        intensity, rate = _point(step)
-        return self.x(intensity), self.y(rate)
 
 
 def roofline_section(story: Story) -> Markup | None:
@@ -52,12 +27,16 @@ def roofline_section(story: Story) -> Markup | None:
         f"Operations of the task's own model against roofs measured on {w.short_device(way.roofs.device)}. A workload "
         "keeps its intensity; open marks are the baseline, small ones landings, full ones main."
     )
+    if way.roofs.device.startswith("cpu"):
+        about += (
+            " A CPU's roofs are what no kernel exceeds: twice the rates of multiply-adds and of the first-level cache."
+        )
     drawn = el("div", _draw(way.roofs, counted), class_="scroll") if counted else None
     return section("Roofline", about, _legend(list(way.steps)) if counted else None, drawn, _table(way))
 
 
 def _draw(roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> Markup:
-    scale = _scale(roofs, ways)
+    scale = scale_of(roofs, ways)
     indices = {name: at for at, name in enumerate(ways)}
     labels = place(_wishes(scale, ways), _obstacles(scale, roofs, ways), Box(LEFT, TOP, RIGHT, BOTTOM), _MOST_LABELS)
     return el(
@@ -73,26 +52,13 @@ def _draw(roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> Markup:
     )
 
 
-def _scale(roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> Scale:
-    """Axes that hold every point, and the ridge where there is one."""
-    points = [
-        (step.line.intensity or 1.0, step.line.achieved_flops_per_s or 1.0) for ones in ways.values() for step in ones
-    ]
-    across = [x for x, _ in points]
-    if roofs.peak is not None:
-        across.append(roofs.peak / roofs.bandwidth)
-    left, right = min(across) / (2 * _AIR), max(across) * (2 * _AIR)
-    tops = [y for _, y in points] + [roofs.under(x) for x in (*across, right)]
-    return Scale(left, right, min(y for _, y in points) / _AIR, max(tops) * _AIR)
-
-
 def _grid(scale: Scale) -> list[Markup]:
     drawn: list[Markup] = []
-    for rate in _decades(scale.low, scale.high):
+    for rate in decades(scale.low, scale.high):
         y = scale.y(rate)
         drawn.append(el("line", x1=LEFT, x2=RIGHT, y1=y, y2=y, class_="grid"))
         drawn.append(el("text", _short(rate), x=LEFT - 9.0, y=y + 4.0, class_="tick end"))
-    for intensity in _decades(scale.left, scale.right):
+    for intensity in decades(scale.left, scale.right):
         x = scale.x(intensity)
         drawn.append(el("line", x1=x, x2=x, y1=TOP, y2=BOTTOM, class_="grid"))
         drawn.append(el("text", f"{intensity:g}", x=x, y=BOTTOM + 20.0, class_="tick mid"))
@@ -104,25 +70,33 @@ def _grid(scale: Scale) -> list[Markup]:
 
 
 def _roofs(scale: Scale, roofs: Roofs) -> list[Markup]:
-    """The memory's slope up to the ridge, and the level of the arithmetic behind it."""
-    start = max(scale.left, scale.low / roofs.bandwidth)
-    ridge = scale.right if roofs.peak is None else min(scale.right, roofs.peak / roofs.bandwidth)
-    path = f"M{scale.x(start):.1f} {scale.y(roofs.bandwidth * start):.1f}"
-    path += f"L{scale.x(ridge):.1f} {scale.y(roofs.bandwidth * ridge):.1f}"
-    path += f"H{RIGHT:.1f}" if roofs.peak is not None else ""
-    said = (
-        f"memory {roofs.bandwidth / 1e12:.3g} TB/s"
-        if roofs.bandwidth >= 1e12
-        else f"memory {roofs.bandwidth / 1e9:.3g} GB/s"
-    )
-    middle = math.sqrt(start * ridge)
-    x, y = scale.x(middle), scale.y(roofs.bandwidth * middle)
-    turn = -math.degrees(math.atan2(y - scale.y(roofs.bandwidth * ridge), scale.x(ridge) - x))
-    words = [el("text", said, x=x, y=y - 9.0, class_="tick mid", transform=f"rotate({turn:.1f} {x:.1f} {y:.1f})")]
+    """A slope for all that moves bytes up to its ridge, and the level of the arithmetic behind it."""
+    drawn = [part for name, rate in roofs.slopes.items() for part in _slope(scale, roofs, name, rate)]
     if roofs.peak is not None:
         name = f"{roofs.dtype} {flop_rate(roofs.peak)}"
-        words.append(el("text", name, x=RIGHT - 4.0, y=scale.y(roofs.peak) - 9.0, class_="tick end"))
-    return [el("path", d=path, class_="main"), *words]
+        drawn.append(el("text", name, x=RIGHT - 4.0, y=scale.y(roofs.peak) - 9.0, class_="tick end"))
+    return drawn
+
+
+def _slope(scale: Scale, roofs: Roofs, name: str, rate: float) -> list[Markup]:
+    start = max(scale.left, scale.low / rate)
+    ridge = scale.right if roofs.peak is None else min(scale.right, roofs.peak / rate)
+    if start >= ridge:  # all that is shown lies behind the ridge
+        return [] if roofs.peak is None else [_level(scale, LEFT, roofs.peak)]
+    end = scale.x(ridge)
+    path = f"M{scale.x(start):.1f} {scale.y(rate * start):.1f}L{end:.1f} {scale.y(rate * ridge):.1f}"
+    middle = math.sqrt(start * ridge)
+    x, y = scale.x(middle), scale.y(rate * middle)
+    turn = -math.degrees(math.atan2(y - scale.y(rate * ridge), end - x))
+    large = rate >= 1e12
+    said = f"{name} {rate / (1e12 if large else 1e9):.3g} {'TB/s' if large else 'GB/s'}"
+    words = el("text", said, x=x, y=y - 9.0, class_="tick mid", transform=f"rotate({turn:.1f} {x:.1f} {y:.1f})")
+    level = [] if roofs.peak is None else [_level(scale, end, roofs.peak)]
+    return [el("path", d=path, class_="main"), *level, words]
+
+
+def _level(scale: Scale, start: float, peak: float) -> Markup:
+    return el("path", d=f"M{start:.1f} {scale.y(peak):.1f}H{RIGHT:.1f}", class_="main")
 
 
 def _way(scale: Scale, index: int, steps: tuple[Step, ...]) -> Markup:
@@ -158,9 +132,9 @@ def _obstacles(scale: Scale, roofs: Roofs, ways: dict[str, tuple[Step, ...]]) ->
         for step in steps:
             x, y = scale.place(step)
             boxes.append(Box(x - 6.0, y - 6.0, x + 6.0, y + 6.0))
-    for at in range(120):
+    for at, rate in product(range(120), roofs.slopes.values()):
         x = LEFT + (RIGHT - LEFT) * at / 120
-        y = scale.y(roofs.under(scale.left * (scale.right / scale.left) ** (at / 120)))
+        y = scale.y(roofs.under(scale.left * (scale.right / scale.left) ** (at / 120), rate))
         boxes.append(Box(x - 5.0, y - 4.0, x + 5.0, y + 4.0))
     return boxes
 
@@ -203,11 +177,6 @@ def _row(steps: tuple[Step, ...]) -> list[Child]:
     ]
 
 
-def _point(step: Step) -> tuple[float, float]:
-    """Intensity and rate; only workloads that have both are drawn."""
-    return step.line.intensity or 1.0, step.line.achieved_flops_per_s or 1.0
-
-
 def _share_of(step: Step) -> str:
     return f"{_part(step.line)} of the {step.line.roof} roof"
 
@@ -216,14 +185,6 @@ def _part(line: Roofline) -> str:
     """The share of the binding roof, with two digits where it is small."""
     share = line.share or 0.0
     return w.percent(share, 0 if share >= 0.1 else 1 if share >= 0.01 else 2)
-
-
-def _share(value: float, low: float, high: float) -> float:
-    return math.log(value / low) / math.log(high / low)
-
-
-def _decades(low: float, high: float) -> list[float]:
-    return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
 
 
 def _short(rate: float) -> str:

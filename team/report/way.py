@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 from protocol import events as ev
 from protocol.messages import DeviceInfo, Estimate, Roofline
-from team.evidence.roofline import bandwidth_of, peak_of, roofline
+from team.evidence.roofline import bandwidth_of, peak_of, peaks_for, roofline
 from team.report.reading import Story
 
 
 @dataclass(frozen=True)
 class Roofs:
-    """What one device can do, as measured; ``peak`` is for operands of ``dtype``."""
+    """What one device can do, as measured: the slopes that workloads stand under, and the peak of ``dtype``."""
 
     device: str
     dtype: str
-    bandwidth: float
+    slopes: dict[str, float]  # what moves the bytes -> bytes per second
     peak: float | None
 
-    def under(self, intensity: float) -> float:
-        """Operations per second at an intensity."""
-        sloped = self.bandwidth * intensity
+    def under(self, intensity: float, slope: float) -> float:
+        """Operations per second at an intensity under one of the slopes."""
+        sloped = slope * intensity
         return sloped if self.peak is None else min(sloped, self.peak)
 
 
@@ -52,15 +52,24 @@ def way_of(story: Story) -> Way | None:
     if problem is None or device is None or not any(problem.floors.values()):
         return None
     dtype = next((one.dtype for one in problem.operands if one.role != "input"), "")
-    bandwidth = bandwidth_of(device.peaks)
-    if bandwidth is None:
-        return None
-    roofs = Roofs(device.id, dtype, bandwidth, peak_of(device.peaks, dtype))
-    steps = {
-        name: _steps(story, name, took, problem.floors.get(name, {}), device.peaks, dtype)
-        for name, took in story.state.baselines[device.id].baseline_ns.items()
-    }
-    return Way(roofs, {name: those for name, those in steps.items() if those[-1].line.share is not None})
+    steps: dict[str, tuple[Step, ...]] = {}
+    slopes: dict[str, float] = {}
+    for name, took in story.state.baselines[device.id].baseline_ns.items():
+        model = problem.floors.get(name, {})
+        peaks = peaks_for(device, model)
+        those = _steps(story, name, took, model, peaks, dtype)
+        if those[-1].line.share is not None:
+            steps[name] = those
+            slopes |= _slope(device, bandwidth_of(peaks))
+    return Way(Roofs(device.id, dtype, slopes, peak_of(device.peaks, dtype)), steps)
+
+
+def _slope(device: DeviceInfo, rate: float | None) -> dict[str, float]:
+    """The roof that a rate of bytes makes, by what moves them."""
+    if rate is None:
+        return {}
+    cached = device.kind == "cpu" and rate == device.peaks.get("cache_bytes_per_s")
+    return {"first-level cache" if cached else "memory": rate}
 
 
 def _device(story: Story) -> DeviceInfo | None:

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.messages import AxisGaps, Roofline
+from protocol.messages import AxisGaps, DeviceInfo, Roofline
 from protocol.policy import Policy
 from team.evidence.axes import as_mapping, gaps_of, widest
 from team.evidence.budget import axis_budget
 from team.evidence.metrics import AXES
-from team.evidence.roofline import is_near_peak, roofline
+from team.evidence.roofline import is_near_peak, peaks_for, roofline
 
 LAW = Policy()
 PEAKS = {"copy_bytes_per_s": 4e12, "float32_flops_per_s": 4e14}
@@ -100,3 +100,12 @@ def test_budgets_keep_their_caps_and_follow_the_gaps(gaps: AxisGaps) -> None:
 def test_the_largest_remainder_gets_what_is_left() -> None:
     assert axis_budget(AxisGaps(compute=0.5, memory=0.3, latency=0.2), LAW) == {"compute": 1, "memory": 1, "latency": 1}
     assert axis_budget(AxisGaps(compute=0.8, memory=0.4, latency=0.0), LAW) == {"compute": 2, "memory": 1, "latency": 0}
+
+
+def test_on_a_cpu_what_fits_into_its_caches_is_bound_by_the_first_of_them() -> None:
+    details = {"L1d": "32K", "L2": "512K", "L3": "32768K", "cores": "0-1"}
+    rates = {"memory_bytes_per_s": 1e10, "cache_bytes_per_s": 4e11, "float32_flops_per_s": 1e11}
+    device = DeviceInfo(kind="cpu", id="cpu:0", name="x", details=details, peaks=rates)
+    assert "memory_bytes_per_s" not in peaks_for(device, {"bytes_min": 32.0 * 2**20})
+    assert "cache_bytes_per_s" not in peaks_for(device, {"bytes_min": 33.0 * 2**20})
+    assert peaks_for(device.model_copy(update={"kind": "cuda"}), {"bytes_min": 1.0}) == rates

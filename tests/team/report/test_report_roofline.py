@@ -1,6 +1,7 @@
 """The figures on evidence: the campaign's way under the roofs, what warps wait for, what methods contribute."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from math import exp
 from pathlib import Path
@@ -9,12 +10,14 @@ import pytest
 from campaigns import BASELINE_NS, WORKLOADS, campaign
 from profiled import FIRST, PEAKS, floors, profiled_campaign
 
+from protocol.messages import Roofline
 from protocol.methods import Contribution
 from team.evidence.roofline import roofline
 from team.report.ablations import ablations_section
 from team.report.html import page
 from team.report.reading import Story, read_story
-from team.report.roofline_plot import BOTTOM, LEFT, RIGHT, TOP, roofline_section
+from team.report.roofline_plot import roofline_section
+from team.report.roofline_scale import BOTTOM, LEFT, RIGHT, TOP, decades, scale_of
 from team.report.stalls import stalls_section
 from team.report.way import way_of
 
@@ -56,7 +59,7 @@ def test_every_point_lies_within_the_frame_and_under_its_roof(story: Story) -> N
         line = steps[-1].line
         assert line.intensity is not None
         assert line.achieved_flops_per_s is not None
-        assert line.achieved_flops_per_s < way.roofs.under(line.intensity)
+        assert line.achieved_flops_per_s < way.roofs.under(line.intensity, PEAKS["copy_bytes_per_s"])
 
 
 def test_stalls_are_shown_of_the_first_and_the_last_profile(story: Story) -> None:
@@ -95,3 +98,20 @@ def test_the_page_carries_all_three(story: Story, tmp_path: Path) -> None:
     text = page(story, tmp_path, None, 1_785_000_900.0)
     for heading in ("Roofline", "What warps wait for", "What each method contributes"):
         assert f"<h2>{heading}</h2>" in text
+
+
+def test_workloads_of_one_intensity_stand_in_a_row_and_axes_have_ticks(story: Story) -> None:
+    way = way_of(story)
+    assert way is not None
+    steps = way.steps["square-128"]
+    alike = {name: tuple(replace(step, line=renamed(step.line, name)) for step in steps) for name in "abc"}
+    scale = scale_of(way.roofs, alike)
+    columns = [scale.place(those[0])[0] for those in alike.values()]
+    assert columns == sorted(columns)
+    assert min(after - before for before, after in pairwise(columns)) > 10.0
+    assert decades(0.14, 3.0) == pytest.approx([0.2, 0.5, 1.0, 2.0])
+    assert decades(0.5, 2e3) == pytest.approx([1.0, 10.0, 100.0, 1000.0])
+
+
+def renamed(line: Roofline, name: str) -> Roofline:
+    return line.model_copy(update={"workload": name})
