@@ -25,7 +25,8 @@ from team.optimize.session import Session
 from team.optimize.state import Champion, State, Store
 from team.tasks.apart import read_apart
 from team.tasks.signature import SignatureError
-from team.tasks.skill import Read, SkillInputs, make_task, read_inputs
+from team.tasks.skill import Read, SkillInputs, read_inputs
+from team.tasks.skill_folder import make_task
 from team.tasks.spec import Workload
 
 _CUTLASS = re.compile(r"cutlass::|cute::|#\s*include\s*[<\"](?:cutlass|cute)/")
@@ -54,7 +55,7 @@ def prepare(options: Options, environment: dict[str, Any], say: Callable[[str], 
         store.state.notes = [*notices(options), *notes]
         for note in store.state.notes:
             say(note)
-        make_task(read, folder.task, shapes, {}, _libraries(options))
+        make_task(read, folder.task, shapes, _libraries(options))
     except SignatureError as error:
         raise at_gate(folder, store, Stopped("setup", "baseline_contract_failed", str(error))) from None
     except UserError as error:

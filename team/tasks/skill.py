@@ -11,9 +11,6 @@ subscripts in the kernel, and at last is the product of all dims, outside of whi
 """
 
 import inspect
-import json
-import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -22,20 +19,15 @@ from types import ModuleType
 from typing import Any
 
 from team.errors import UserError
-from team.tasks.examples import make_repository
 from team.tasks.extents import guess_shape
 from team.tasks.signature import Parameter, Signature, parse_signature
 from team.tasks.sizes import Need, needs_of
-from team.tasks.spec import TaskSpec, Workload, read_spec
 from team.tasks.task import load_reference
 
 CAP = 1 << 28  # elements of a buffer of which nothing but the product of all dims is known
 BARE = 1 << 20  # elements of every buffer of a kernel that takes no dims
 ATOL, RTOL = 1e-4, 1e-3
 _CPP = (".cpp", ".cc", ".cxx")
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-_PLAIN_FLAGS = ("-O3", "-std=c++17", "-lineinfo")  # the judge's own, which a task's flags replace
-_NARROW_HIGH = {"bool": 2, "int8": 2**7, "uint8": 2**8}
 
 
 @dataclass(frozen=True)
@@ -105,30 +97,6 @@ def read_inputs(inputs: SkillInputs) -> Read:
         f"the bound of integers in '{p.name}' is the smallest dim" for p in _drawn_integers(signature, module)
     )
     return Read(inputs, "solve", device, signature, extents, roles, tolerance, modelled, (*notes, *told))
-
-
-def make_task(
-    read: Read,
-    folder: Path,
-    workloads: Sequence[Workload],
-    policy: Mapping[str, Any],
-    libraries: Sequence[str] = (),
-) -> TaskSpec:
-    """Write the task into the new folder ``folder``, with headers beside the kernel, as a repository of one commit.
-
-    ``libraries`` are compiler flags for vendors' libraries that the baseline uses; candidates may then use them, too.
-    """
-    inputs = read.inputs
-    folder.mkdir(parents=True)
-    for name, path in {inputs.kernel.name: inputs.kernel, inputs.reference.name: inputs.reference}.items():
-        shutil.copyfile(path, folder / name)
-    for header in _headers(inputs.kernel):
-        (folder / header).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(inputs.kernel.parent / header, folder / header)
-    text = _task_toml(read, workloads, policy, libraries)
-    (folder / "task.toml").write_text(text)
-    make_repository(folder, "The baseline as it was given")
-    return read_spec(folder)
 
 
 # ---------------------------------------------------------------- what was given
@@ -244,72 +212,8 @@ def _width(pointer: Parameter) -> int:
     return getattr(torch, pointer.dtype).itemsize
 
 
-# ---------------------------------------------------------------- the folder
-
-
-def _headers(kernel: Path) -> list[str]:
-    """Headers of the user's own that the kernel includes, and those that they include, relative to its folder."""
-    found: list[str] = []
-    waiting = [kernel]
-    while waiting:
-        path = waiting.pop()
-        for name in _INCLUDE.findall(path.read_text(errors="replace")):
-            header = (path.parent / name).resolve()
-            inside = header.is_file() and header.is_relative_to(kernel.parent.resolve())
-            relative = str(header.relative_to(kernel.parent.resolve())) if inside else ""
-            if inside and relative not in found:
-                found.append(relative)
-                waiting.append(header)
-    return found
-
-
 def _drawn_integers(signature: Signature, module: ModuleType) -> list[Parameter]:
     """Integer inputs that the judge draws: indices as well as numbers, for all it knows."""
     if callable(getattr(module, "make_inputs", None)):
         return []
     return [p for p in signature.pointers if p.const and p.dtype.startswith(("int", "uint"))]
-
-
-def _task_toml(read: Read, workloads: Sequence[Workload], policy: Mapping[str, Any], libraries: Sequence[str]) -> str:
-    inputs = read.inputs
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", inputs.kernel.stem).lstrip("_.-") or "kernel"
-    parts = [
-        f"name = {_quoted(name)}",
-        f"contract = {_quoted(read.contract)}",
-        f"device = {_quoted(read.device)}",
-        f"source = {_quoted(inputs.kernel.name)}",
-        f"reference = {_quoted(inputs.reference.name)}",
-        f"numerics = {_quoted(inputs.numerics)}",
-        "",
-    ]
-    if read.signature is not None:
-        parts += ["[arguments]", *(_argument(read, p, workloads) for p in read.signature.pointers), ""]
-    parts += ["[tolerance]"]
-    parts += [f"{_quoted(key)} = {{ atol = {pair[0]!r}, rtol = {pair[1]!r} }}" for key, pair in read.tolerance.items()]
-    parts += ["", *(line for workload in workloads for line in _workload(workload))]
-    if libraries:
-        parts += ["[build]", f"flags = {_quoted([*_PLAIN_FLAGS, *libraries])}", "[screen]", "libraries = true"]
-    if policy:
-        parts += ["[policy]", *(f"{key} = {_quoted(value)}" for key, value in policy.items())]
-    return "\n".join(parts) + "\n"
-
-
-def _argument(read: Read, pointer: Parameter, workloads: Sequence[Workload]) -> str:
-    fields = [f"shape = [{', '.join(_quoted(one) for one in read.extents[pointer.name])}]"]
-    if pointer.name in read.roles:
-        fields.append(f"role = {_quoted(read.roles[pointer.name])}")
-    if pointer.dtype.startswith(("int", "uint", "bool")):
-        smallest = min((value for one in workloads for value in one.dims.values() if value > 1), default=2)
-        fields += ['values = "integers"', f"high = {min(_NARROW_HIGH.get(pointer.dtype, 2**15), smallest)}"]
-    return f"{pointer.name} = {{ {', '.join(fields)} }}"
-
-
-def _workload(workload: Workload) -> list[str]:
-    dims = ", ".join(f"{name} = {value}" for name, value in workload.dims.items())
-    scalars = ", ".join(f"{name} = {value!r}" for name, value in workload.scalars.items())
-    lines = ["[[workloads]]", f"name = {_quoted(workload.name)}", f"dims = {{ {dims} }}"]
-    return [*lines, *([f"scalars = {{ {scalars} }}"] if scalars else []), f"weight = {workload.weight!r}", ""]
-
-
-def _quoted(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -10,7 +10,8 @@ from team.errors import UserError
 from team.tasks.apart import read_apart
 from team.tasks.signature import Parameter, SignatureError, parse_signature
 from team.tasks.sizes import needs_of
-from team.tasks.skill import CAP, Read, SkillInputs, make_task, read_inputs
+from team.tasks.skill import CAP, Read, SkillInputs, read_inputs
+from team.tasks.skill_folder import make_task
 from team.tasks.spec import Workload
 from team.tasks.task import load_task
 
@@ -41,7 +42,7 @@ def inputs(folder: Path, ref: str = IN_PLACE, kernel: str = GEMM, **more: Any) -
 
 
 def made(read: Read, tmp_path: Path) -> Any:
-    spec = make_task(read, tmp_path / "task", [Workload(name="large", dims=dict(read.inputs.dims))], {})
+    spec = make_task(read, tmp_path / "task", [Workload(name="large", dims=dict(read.inputs.dims))])
     assert spec.name == "gemm"
     return load_task(tmp_path / "task")
 
