@@ -92,13 +92,19 @@ def go(run: Run, address: str | None, resume: bool) -> int:
         state = conduct(run, address, resume, watch)
     finally:
         _remember(run)
-    if state.finished and state.policy.ablation_minutes is not None:
-        out.print(ablate_run(run, state.policy.ablation_minutes, out.print))
-        state = state_of(run)
-    sum_up(run, state)
+    sum_up(run, ablated(run, state))
     if (state.wrap_up or (state.started.submit and not state.stop)) and state.finished:
         _submit(run, state)
     return 130 if stopped.is_set() else 0
+
+
+def ablated(run: Run, state: CampaignState) -> CampaignState:
+    """Take the landings out one by one when the law gives time for it at the end; the state afterwards."""
+    minutes = state.policy.ablation_minutes
+    if minutes is None or not state.finished or not state.landed:
+        return state
+    out.print(ablate_run(run, minutes, out.print))
+    return state_of(run)
 
 
 def _submit(run: Run, state: CampaignState) -> None:

@@ -16,6 +16,7 @@ from protocol.policy import Policy
 from protocol.state import CampaignState, fold
 from team import attribution
 from team.attribution import ablate_run
+from team.console import ablated
 from team.errors import UserError
 from team.judge.request import Calibrate, Check, Compare
 from team.memory import StrategyMemory
@@ -66,6 +67,9 @@ class Ended:
             ev.ExperimentJudged(experiment=ident, verdict=Verdict.KEEP, reason="faster", decision=said),
             ev.Landed(experiment=ident, commit=commit, before=before, gain=GAIN),
         )
+
+    def end(self) -> None:
+        self._ledger(ev.Finished(why="the budget is spent"))
 
     def _ledger(self, *bodies: ev.AnyBody) -> None:
         with Ledger(self.run.ledger, writer=True) as ledger:
@@ -169,6 +173,20 @@ def test_when_the_time_is_up_the_rest_stays_unverified_and_is_not_on_record(
     told = ablate_run(ended.run, 0.0, lambda _: None)
     assert ended.state().ablations == []
     assert "unverified            fewer_first, fewer_second, renumbered" in told
+
+
+def test_a_run_ends_with_it_when_the_law_gives_time_and_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELTEAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(attribution, "Judge", Reader)
+    for name, policy, count in (("none", Policy(), 0), ("five", Policy(ablation_minutes=5.0), 3)):
+        made = Ended(tmp_path / name, policy)
+        assert ablated(made.run, made.state()).ablations == []
+        made.land_all()
+        assert ablated(made.run, made.state()).ablations == [], "it has not ended yet"
+        made.end()
+        assert len(ablated(made.run, made.state()).ablations) == count
 
 
 def test_nothing_landed_is_one_sentence(ended: Ended) -> None:
