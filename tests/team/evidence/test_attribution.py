@@ -2,22 +2,37 @@
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from probing import HAVE_TOOLS
 from test_ablation import samples
-from three_methods import CPU_METHODS, CPU_REFERENCE, CPU_TOML, cpu_text, write_task
+from three_methods import (
+    CPU_METHODS,
+    CPU_REFERENCE,
+    CPU_TOML,
+    CUDA_METHODS,
+    CUDA_REFERENCE,
+    CUDA_TOML,
+    cpu_text,
+    cuda_text,
+    write_task,
+)
 
 from protocol import events as ev
 from protocol.ledger import Ledger
 from protocol.memory import place_of
 from protocol.messages import Build, Decision, Estimate, Experiment, Measurement, Outcome, Plan, Role, Verdict
+from protocol.methods import Status
 from protocol.policy import Policy
 from protocol.state import CampaignState, fold
 from team import attribution
 from team.attribution import ablate_run
 from team.console import ablated
 from team.errors import UserError
+from team.judge.build import Builder
+from team.judge.cuda.build import kernel_recipe
 from team.judge.request import Calibrate, Check, Compare
 from team.memory import StrategyMemory
 from team.runs import Run
@@ -30,8 +45,12 @@ GAIN = Estimate(gain=0.4, low=0.39, high=0.41, pairs=16, restarts=4)
 class Ended:
     """A campaign that landed the three methods one after the other and ended."""
 
+    toml, reference, source, language = CPU_TOML, CPU_REFERENCE, "kernel.cpp", "cpp"
+    methods: tuple[str, ...] = tuple(CPU_METHODS)
+    text = staticmethod(cpu_text)
+
     def __init__(self, folder: Path, policy: Policy) -> None:
-        user = write_task(folder / "user", CPU_TOML, CPU_REFERENCE, "kernel.cpp", cpu_text(*CPU_METHODS))
+        user = write_task(folder / "user", self.toml, self.reference, self.source, self.text(*self.methods))
         for words in (("init", "-q", "-b", "trunk"), ("add", "."), ("commit", "-q", "-m", "a task")):
             command = ["git", "-C", str(user), "-c", "user.name=Ada", "-c", "user.email=a@example.org", *words]
             subprocess.run(command, check=True)
@@ -41,21 +60,21 @@ class Ended:
         member = ev.Member(name="explorer-1", role=Role.EXPLORER, mind="noop", device="cpu:0")
         self._ledger(
             ev.CampaignStarted(
-                campaign="c", task="x", operator="three", language="cpp", numerics="reference", task_path=".",
+                campaign="c", task="x", operator="three", language=self.language, numerics="reference", task_path=".",
                 repository=str(user), commit=self.hub.main, workloads={"only": {"n": 60000}}, weights={"only": 1.0},
-                editable=("kernel.cpp",), policy=policy, members=(member,), seed=0,
+                editable=(self.source,), policy=policy, members=(member,), seed=0,
             )
         )  # fmt: skip
 
     def land_all(self) -> None:
-        left = list(CPU_METHODS)
-        for number, method in enumerate(CPU_METHODS, 1):
+        left = list(self.methods)
+        for number, method in enumerate(self.methods, 1):
             left.remove(method)
-            self.land(f"x{number}", method, cpu_text(*left))
+            self.land(f"x{number}", method, self.text(*left))
 
     def land(self, ident: str, technique: str, text: str) -> None:
         before = self.hub.main
-        commit = self.hub.commit(before, {"kernel.cpp": text}, "faster", {"Experiment": ident}, ("kernel.cpp",))
+        commit = self.hub.commit(before, {self.source: text}, "faster", {"Experiment": ident}, (self.source,))
         self.hub.git.run("update-ref", "refs/heads/main", commit)
         plan = Plan.model_validate({**WORDS, "technique": technique, "category": "loops", "expected_gain": 0.1})
         said = Decision(state="keep", reason="", overall=GAIN, workloads={"only": GAIN})
@@ -116,6 +135,50 @@ class Reader:
         return Measurement(
             outcome=Outcome.MEASURED, restarts=samples(gain), candidate_build=build(champion), base_build=build(without)
         )
+
+
+class EndedOnGpu(Ended):
+    """The same of the CUDA champion."""
+
+    toml, reference, source, language = CUDA_TOML, CUDA_REFERENCE, "kernel.cu", "cuda"
+    methods = tuple(CUDA_METHODS)
+    text = staticmethod(cuda_text)
+
+
+class Compiler(Reader):
+    """Builds for a GPU that is not there, into the judge's own cache."""
+
+    def __init__(self, device: Any, scratch: Path, policy: Policy) -> None:
+        self._builder = Builder(scratch / "cache", scratch / "work", "nvcc")
+
+    def _built(self, tree: str) -> Build:
+        text = (Path(tree) / "kernel.cu").read_text()
+        return self._builder.build(kernel_recipe({"k.cu": text}, "k.cu", "90a", "reference", None, 120.0)).build
+
+    def check(self, request: Check) -> Measurement:
+        return Measurement(outcome=Outcome.MEASURED, candidate_build=self._built(request.tree))
+
+    def compare(self, request: Compare) -> Measurement:
+        builds = {"candidate_build": self._built(request.candidate), "base_build": self._built(request.base)}
+        return Measurement(outcome=Outcome.MEASURED, restarts=samples(0.5), **builds)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAVE_TOOLS, reason="needs nvcc and cuobjdump")
+def test_the_machine_code_of_main_is_compared_with_that_of_main_without_the_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELTEAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(attribution, "Judge", Compiler)
+    monkeypatch.setattr(attribution, "device_of", lambda run, state: SimpleNamespace(id="GPU-0"))
+    ended = EndedOnGpu(tmp_path, Policy())
+    ended.land_all()
+    told = ablate_run(ended.run, 4.0, lambda _: None)
+    found = {one.ablation.method: one.sass for one in ended.state().ablations}
+    assert (found["fma_and_fast_math"].status, found["fma_and_fast_math"].arch) == (Status.PASS, "sm_90a")
+    assert found["fma_and_fast_math"].before["CALL"] > 0
+    assert found["kernel_fusion"].status is Status.NOT_APPLICABLE
+    assert "effective             fma_and_fast_math, kernel_fusion" in told
 
 
 @pytest.fixture
