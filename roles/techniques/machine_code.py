@@ -25,7 +25,10 @@ FAMILY: Mapping[str, Arch] = {
     "sm_120": "sm_120a",
     "sm_120a": "sm_120a",
 }
-"""Whose table is used for which architecture. There is none for others: nothing was proven there."""
+"""Whose table is used for which architecture; without the ``a`` it is the same machine with fewer instructions.
+
+There is none for others: nothing was proven there.
+"""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,11 @@ SAME_PROBE = {
 Probes = tuple[str, dict[str, Function]]
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+OTHERS = [pytest.param(target, marks=pytest.mark.slow) for target in ("86", "89")]
+"""Architectures that share another's table."""
+
+
+@pytest.fixture(scope="module", params=[*TARGETS, *OTHERS])
 def probes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Probes:
     return request.param, assembled(request.param, tmp_path_factory.mktemp("probes"))
 
