@@ -142,11 +142,12 @@ def test_a_cpp_champion_of_three_methods_is_ablated_correctly(tmp_path: Path) ->
 
 @pytest.mark.gpu
 def test_a_cuda_champion_of_three_methods_is_ablated_correctly(tmp_path: Path) -> None:
-    """Fast division and one kernel for two pay, and the machine code shows the first; aliasing hints do not."""
+    """Fast division and one kernel for two pay, and machine code shows the first; bounds that bind nothing do not."""
     trees = on_disk(tmp_path, CUDA_TOML, CUDA_REFERENCE, "kernel.cu", cuda_text, CUDA_METHODS)
     champion, ablations, checks = trees.pop(""), {}, {}
     with Judge(discover("cuda", 1)[0], tmp_path / "judge") as judge:
-        trial = Trial(judge, champion, champion, WEIGHTS, None, Policy())
+        noise = judge.calibrate(Calibrate(task=str(champion), base=str(champion)))[0]
+        trial = Trial(judge, champion, champion, WEIGHTS, noise, Policy())
         for one in ablate(trial, [Without(name, tree, "written by the test") for name, tree in trees.items()]):
             name = one.ablation.method
             ablations[name] = one.ablation
@@ -161,8 +162,8 @@ def test_a_cuda_champion_of_three_methods_is_ablated_correctly(tmp_path: Path) -
     assert checks["fma_and_fast_math"].status is Status.PASS
     assert checks["kernel_fusion"].status is Status.NOT_APPLICABLE
     assert set(lists.effective) == {"fma_and_fast_math", "kernel_fusion"}
-    assert "pragma_no_alias" not in lists.effective
-    assert ablations["pragma_no_alias"].contribution is Contribution.NOT_CONTRIBUTED
+    assert "launch_bounds" not in lists.effective
+    assert ablations["launch_bounds"].contribution is Contribution.NOT_CONTRIBUTED
 
 
 def test_the_word_is_the_decision_of_the_law() -> None:

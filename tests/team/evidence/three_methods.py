@@ -50,7 +50,7 @@ def reference(x, y, n):
 CUDA = """\
 #include <cuda_runtime.h>
 __device__ float step(float v) {{ return {divide}; }}
-__global__ void steps(const float* {alias} x, float* {alias} y, int n) {{
+__global__ void {bounds}steps(const float* x, float* y, int n) {{
     int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= n) return;
     float v = fabsf(x[i]) + 1.0f;
@@ -72,7 +72,7 @@ CUDA_METHODS = {
         "second": (SECOND, ""),
         "launch": ("    add_one<<<(n + 255) / 256, 256>>>(y, n);\n", ""),
     },
-    "pragma_no_alias": {"alias": ("", "__restrict__")},
+    "launch_bounds": {"bounds": ("", "__launch_bounds__(256) ")},
 }
 
 
