@@ -305,7 +305,7 @@ SILENT: Mapping[str, str] = {
         ("launch_config", "kernel_fusion", "split_k_parallel_reduce", "stream_k_load_balancing", "persistent_kernel",
          "grouped_gemm_scheduler", "moe_grouped_gemm", "attention_decode_persistent_schedule", "rows_per_block",
          "split_k", "split_depth", "smaller_blocks", "kernel_split", "block_size", "grid_stride", "persistent_grid",
-         "size_dispatch", "shape_dispatch", "row_groups"),
+         "size_dispatch", "shape_dispatch", "row_groups", "triton_launch"),
         _LAUNCH,
     ),
     **dict.fromkeys(
