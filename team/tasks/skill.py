@@ -184,7 +184,7 @@ def _extents(
             found[name] = (need.extent,)
             notes.append(f"'{name}' has {need.extent} elements, as the reference uses it")
         elif guess := guess_shape(source, name, dims):
-            found[name] = ("*".join(guess),)
+            found[name] = ("*".join(guess),) if needs else guess  # a reference that refuses flat buffers gets shapes
             notes.append(f"'{name}' has {'*'.join(guess)} elements, as the kernel indexes it")
         else:
             extent, why = _largest(_dims(signature, inputs))

@@ -146,6 +146,11 @@ def test_a_reference_that_wants_whole_tiles_is_tried_with_tiles() -> None:
     assert found["C"] == ("M*N", "output")
 
 
+def test_a_reference_that_takes_no_flat_buffers_gets_the_shapes_that_the_kernel_indexes(tmp_path: Path) -> None:
+    shaped = "import torch\ndef reference(A, B, C, M, N, K):\n    torch.matmul(A, B, out=C)\n"
+    assert made(read_inputs(inputs(tmp_path / "a", shaped)), tmp_path).spec.arguments["A"].shape == ("M", "K")
+
+
 def test_ptr_size_holds_for_every_pointer_and_shapes_come_first(tmp_path: Path) -> None:
     read = read_inputs(inputs(tmp_path / "a", ptr_size=4096, shapes={"C": ["M", "N"]}))
     assert read.extents == {"A": ("4096",), "B": ("4096",), "C": ("M", "N")}
