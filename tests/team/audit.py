@@ -22,6 +22,7 @@ from protocol.messages import (
     Search,
     Stop,
     Strategy,
+    SweepItem,
     Verdict,
     VerifyLanding,
 )
@@ -61,6 +62,7 @@ class Audit:
         self.strategy = Strategy()
         self.before: set[str] = set()
         self.closed_lifts: set[str] = set()
+        self.kept_from: set[str] = set()
         self.exhausted: set[str] = set()
         self.fruitless: dict[str, int] = {}
         self.asks: set[str] = set()
@@ -111,6 +113,7 @@ class Audit:
         assert state.main == self.main
         kept_from = {c for agent in state.agents.values() for c in closed_categories(self._policy, agent.streaks)}
         kept_from |= state.closed.keys()
+        self.kept_from = kept_from
         given_up = {name for name, _ in state.abandoned}
         lifts = self.strategy.heavy_lifts.get(Position.UNKNOWN, ())
         self.closed_lifts = {one.technique for one in lifts if one.category in kept_from or one.technique in given_up}
@@ -229,7 +232,7 @@ class Audit:
             assert body.plan.category in self.directions[duty.direction].direction.allowed, "outside its direction"
         assert body.experiment not in self.plans, "admitted twice"
         self._may_pass_by(agent, body.plan)
-        self._may_sweep(body.plan)
+        self._may_sweep(agent, body.plan)
         self.plans[body.experiment] = body
 
     def _may_pass_by(self, agent: str, plan: Plan) -> None:
@@ -245,8 +248,11 @@ class Audit:
         passed = {one.name for one in plan.passed_over}
         assert plan.technique in untried or untried <= passed, "a heavy lift was passed by"
 
-    def _may_sweep(self, plan: Plan) -> None:
-        """Items of the sweep are done in their order, one an experiment, and no two agents are at the same."""
+    def _may_sweep(self, agent: str, plan: Plan) -> None:
+        """Items of the sweep are done in their order, one an experiment, and no two agents are at the same.
+
+        An item is skipped when a counter or somebody's direction keeps the agent from all of its categories.
+        """
         for one in plan.passed_over:
             self.swept.setdefault(one.name, "passed over")
         if not plan.sweep:
@@ -254,7 +260,17 @@ class Audit:
         flying = {p.plan.sweep for i, p in self.plans.items() if i not in self.verdicts}
         opened = [i.name for i in self.strategy.sweep if i.name not in self.swept and i.name not in flying]
         assert plan.sweep in opened, "an item of the sweep twice"
-        self.before |= set(opened[: opened.index(plan.sweep)])
+        earlier = opened[: opened.index(plan.sweep)]
+        self.before |= {i.name for i in self.strategy.sweep if i.name in earlier and not self._is_barred(agent, i)}
+
+    def _is_barred(self, agent: str, item: SweepItem) -> bool:
+        duty = self.open[agent]
+        assert isinstance(duty, Experiment)
+        if duty.direction:
+            barred = set(item.categories).difference(self.directions[duty.direction].direction.allowed)
+        else:
+            barred = {name for name in item.categories if name in self.held and self.held[name][1] != agent}
+        return bool(item.categories) and {*barred, *self.kept_from}.issuperset(item.categories)
 
     def _nothing_proposed(self, agent: str, body: ev.NothingProposed) -> None:
         self._close(agent, body.experiment)
