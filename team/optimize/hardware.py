@@ -17,6 +17,7 @@ from typing import Any
 from team.devices import discover
 from team.devices.device import Device
 from team.errors import UserError
+from team.evidence.sass import find_tool
 from team.optimize.gates import Stopped
 from team.optimize.options import Options
 
@@ -29,6 +30,8 @@ _TOOLS = {"cpp": ("g++",), "cuda": ("nvcc", "cuobjdump"), "triton": ()}
 
 def use_chosen_tools(options: Options) -> None:
     """Let this process and its children find the compiler and see the one GPU that the user chose."""
+    if options.language != "cpp":
+        os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), *_toolkits()])
     if options.nvcc_bin is not None and options.language != "cpp":
         if not options.nvcc_bin.is_file():
             raise UserError(f"There is no compiler {options.nvcc_bin}.", "Correct --nvcc-bin.")
@@ -40,6 +43,17 @@ def use_chosen_tools(options: Options) -> None:
         if options.gpu >= len(seen):
             raise UserError(f"There is no GPU {options.gpu}: {len(seen)} are visible.", "Correct --gpu.")
         os.environ["CUDA_VISIBLE_DEVICES"] = seen[options.gpu]
+
+
+def _toolkits() -> list[str]:
+    """Where toolkits are when nobody put them on the PATH; behind it, so that the user's choice comes first."""
+    named = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    places = [
+        *named,
+        *sorted(Path("/usr/local").glob("cuda*/bin"), reverse=True),
+        *sorted(Path("/opt").glob("cuda*/bin")),
+    ]
+    return [str(place) for place in places if place.is_dir()]
 
 
 def device_of(options: Options) -> Device:
@@ -67,8 +81,8 @@ def _attempt(options: Options, with_context: bool) -> dict[str, Any]:
     tools: dict[str, str | None] = {}
     versions: dict[str, str] = {}
     for name in _TOOLS[options.language]:
-        tools[name] = shutil.which(name)
-        versions[name] = _version(name, errors)
+        tools[name] = shutil.which(name) or find_tool(name)
+        versions[name] = _version(tools[name] or name, errors)
     on_gpu = options.language != "cpp"
     ncu = _ncu(options, errors) if on_gpu else {"available": False, "reason": "not_applicable: no GPU is used"}
     probe = _context(errors) if on_gpu and with_context else {"ran": False}
