@@ -8,7 +8,8 @@ does not hide the one that is fast.
 from collections.abc import Iterable, Sequence
 
 from protocol.methods import SassCheck, Status
-from roles.techniques.machine_code import CARDS, FAMILY, SIGNATURES, SILENT, Clause, Signature
+from roles.techniques.machine_code import CARDS, FAMILY, SIGNATURES, SILENT
+from roles.techniques.signatures import Clause, Signature
 from team.evidence.sass.clauses import Counts, Word, every, holds, kinds_of, some
 from team.evidence.sass.opcodes import Function, MachineCode, count
 

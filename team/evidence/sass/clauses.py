@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from roles.techniques.machine_code import AllOf, AnyOf, Clause, Denser, Grew, Here, Hint, More, Shrank
+from roles.techniques.signatures import AllOf, AnyOf, Clause, Denser, Grew, Here, Hint, More, Shrank
 from team.evidence.sass.opcodes import count
 
 Counts = Mapping[str, int]

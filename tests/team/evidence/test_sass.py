@@ -11,19 +11,8 @@ from hypothesis import strategies as st
 from probing import HAVE_TOOLS
 
 from roles.techniques.catalog import all_cards
-from roles.techniques.machine_code import (
-    CARDS,
-    SIGNATURES,
-    SILENT,
-    Denser,
-    Hint,
-    More,
-    both,
-    either,
-    grew,
-    here,
-    shrank,
-)
+from roles.techniques.machine_code import CARDS, SIGNATURES, SILENT
+from roles.techniques.signatures import Denser, Hint, More, both, either, grew, here, shrank
 from team.evidence.sass import (
     Function,
     MachineCode,
