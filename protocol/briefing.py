@@ -68,8 +68,13 @@ def history_of(state: CampaignState, agent: str, since: int) -> list[ExperimentS
 
     Only verdicts after the first ``since``; what was lost was not tried.
     """
-    newest = max(since, len(state.verdicts) - state.policy.briefed)
+    newest = _newest(state, since)
     return _told(state, [*_own_before(state, agent, since, newest), *range(newest, len(state.verdicts))])
+
+
+def _newest(state: CampaignState, since: int) -> int:
+    """From which verdict on an agent is told of everybody's."""
+    return max(since, len(state.verdicts) - state.policy.briefed)
 
 
 def _own_before(state: CampaignState, agent: str, since: int, newest: int) -> list[int]:
@@ -93,7 +98,7 @@ class Told:
 
     def history(self, state: CampaignState, agent: str, since: int) -> list[bytes]:
         """``history_of`` in words."""
-        newest = max(since, len(state.verdicts) - state.policy.briefed)
+        newest = _newest(state, since)
         older = [_in_words(state, one) for one in _told(state, _own_before(state, agent, since, newest))]
         return older + [words for words in self._since(state, newest) if words]
 

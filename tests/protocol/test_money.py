@@ -58,6 +58,15 @@ def test_a_search_waits_for_money_too() -> None:
     assert "in flight" in waiting.why
 
 
+def test_an_open_search_binds_what_it_may_cost() -> None:
+    story = started(LAW.model_copy(update={"stuck_after": 1}))
+    story.experiment(A, Verdict.REVERT)
+    story.state.dollars = 0.45
+    assert isinstance(story.duty(B), Experiment)
+    story.ask(A, Search)
+    assert isinstance(story.duty(B), Rest)
+
+
 def test_a_mind_is_told_its_allowance() -> None:
     assert briefing_of(started(LAW).state, A, "base").dollars == 0.2
     assert briefing_of(started().state, A, "base").dollars is None
