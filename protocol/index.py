@@ -32,6 +32,8 @@ class Index:
     """Device without a baseline -> the agents that work on it."""
     absent: dict[str, None] = field(default_factory=dict[str, None])
     """Agents without a living process."""
+    fresh: dict[str, None] = field(default_factory=dict[str, None])
+    """Agents with a living process that have not reverted as often as makes one stuck."""
     exhausted: dict[str, None] = field(default_factory=dict[str, None])
     """Agents whose mind had no idea on some base, which may not be theirs any more."""
     running: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
@@ -69,6 +71,7 @@ class Index:
         device = state.device_of(agent)
         _move(self.waiting, self.unmeasured, name, None if device in state.baselines else device)
         _file(self.absent, name, not agent.alive)
+        _file(self.fresh, name, agent.alive and agent.streaks.since_fresh < state.policy.stuck_after)
         _file(self.exhausted, name, bool(agent.exhausted_on) or state.failing(agent))
         _move(self.running, self.changing, name, _change_in_flight(state, agent))
 

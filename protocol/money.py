@@ -49,8 +49,9 @@ def bound(state: CampaignState, unit: Unit = "dollars") -> float:
 
 def spent_up(state: CampaignState) -> str:
     """Which budget has no room for another experiment, whatever is in flight; empty while all have."""
+    policy = state.policy
     for unit in UNITS:
-        spent, limit = _of_team(state, unit), _limit(state.policy, unit)
+        spent, limit = _of_team(state, unit), _limit(policy, unit)
         if limit is not None and spent > 0 and not _fits(state, unit, spent, 2):
             return f"the budget of {in_words(unit, limit)} is spent"
     return ""
@@ -58,9 +59,9 @@ def spent_up(state: CampaignState) -> str:
 
 def agent_is_spent(state: CampaignState, agent_name: str) -> str:
     """Which budget of its own leaves an agent's mind no room for another duty; empty while all do."""
-    paid = state.agents[agent_name].paid
+    paid, policy = state.agents[agent_name].paid, state.policy
     for unit in UNITS:
-        limit, each = _own_limit(state.policy, unit), _own_allowance(state.policy, unit)
+        limit, each = _own_limit(policy, unit), _own_allowance(policy, unit)
         if limit is not None and each is not None and _spent(paid, unit) + each > limit + _ROUNDING:
             return f"its own budget of {in_words(unit, limit)} is spent"
     return ""
@@ -110,16 +111,23 @@ def _fits(state: CampaignState, unit: Unit, claimed: float, duties: int) -> bool
 
 
 def _limit(policy: Policy, unit: Unit) -> float | None:
-    return {"dollars": policy.max_dollars, "tokens": policy.max_tokens, "calls": policy.max_calls}[unit]
+    match unit:
+        case "dollars":
+            return policy.max_dollars
+        case "tokens":
+            return policy.max_tokens
+        case "calls":
+            return policy.max_calls
 
 
 def _own_limit(policy: Policy, unit: Unit) -> float | None:
-    own = {
-        "dollars": policy.max_agent_dollars,
-        "tokens": policy.max_agent_tokens,
-        "calls": policy.max_agent_calls,
-    }
-    return own[unit]
+    match unit:
+        case "dollars":
+            return policy.max_agent_dollars
+        case "tokens":
+            return policy.max_agent_tokens
+        case "calls":
+            return policy.max_agent_calls
 
 
 def _own_allowance(policy: Policy, unit: Unit) -> float | None:

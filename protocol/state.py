@@ -491,7 +491,7 @@ _HANDLERS: dict[type[ev.Body], Callable[[CampaignState, ev.Event, Any], None]] =
 }
 
 
-_OF_ALL = (ev.CampaignStarted, ev.Resumed)
+_OF_ALL = (ev.CampaignStarted, ev.Resumed, ev.TeamStuck)
 """Events that change every agent; any other changes its own agent alone."""
 
 

@@ -8,7 +8,7 @@ from protocol import directions
 from protocol import events as ev
 
 if TYPE_CHECKING:
-    from protocol.record import AgentState, CampaignState, ExperimentState
+    from protocol.record import CampaignState, ExperimentState
 
 
 def count(state: CampaignState, experiment: ExperimentState) -> None:
@@ -27,12 +27,9 @@ def team_is_stuck(state: CampaignState) -> bool:
     Counted since the agent's last KEEP and since the team was last found stuck. Agents whose process is gone are left
     out; a team of agents that have merely no idea left is at its end, not stuck.
     """
-    reverted = False
-    for name, agent in state.agents.items():
-        if agent.alive and not _stuck(state, name):
-            return False
-        reverted |= agent.alive and _reverted(state, agent)
-    return reverted
+    index = state.index
+    alive = len(state.agents) - len(index.absent)
+    return len(index.fresh) < alive and all(_has_no_idea(state, name) for name in index.fresh)
 
 
 def what_follows(state: CampaignState) -> tuple[ev.AnyBody, ...]:
@@ -53,13 +50,8 @@ def owe_searches(state: CampaignState, times: int) -> None:
         agent.owes_search, agent.streaks.since_search, agent.streaks.since_fresh = True, 0, 0
 
 
-def _stuck(state: CampaignState, name: str) -> bool:
-    agent = state.agents[name]
-    return _reverted(state, agent) or (agent.exhausted_on != "" and directions.has_nothing_left(state, name))
-
-
-def _reverted(state: CampaignState, agent: AgentState) -> bool:
-    return agent.streaks.since_fresh >= state.policy.stuck_after
+def _has_no_idea(state: CampaignState, name: str) -> bool:
+    return state.agents[name].exhausted_on != "" and directions.has_nothing_left(state, name)
 
 
 def lines(state: CampaignState) -> tuple[str, ...]:

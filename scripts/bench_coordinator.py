@@ -95,7 +95,7 @@ class Agents:
         self.dice = random.Random(seed)
         model = next(model for name, model in models().items() if "graph" in name)
         device = Device("H200", model, seed)
-        self.noise = device.noise
+        self._noise = device.noise.model_dump(mode="json")
         self._pool = {
             (gain, count): [self._measurement(device, gain, count) for _ in range(POOL)]
             for gain in (-0.05, 0.0, 0.03)
@@ -122,51 +122,56 @@ class Agents:
         """A measurement as it arrives over the wire."""
         return self.dice.choice(self._pool[gain, self.dice.choice(RESTARTS)])
 
-    def plan(self, cites: str) -> Plan:
-        words = dict.fromkeys(("bottleneck", "evidence", "mechanism", "disproof", "fallback"), WORDS)
-        return Plan(
-            technique=f"technique-{self.dice.randrange(40)}", category=f"category-{self.dice.randrange(9)}",
-            change=f"{WORDS} {self.dice.random()}", expected_gain=0.05, cell="balanced/early", differs=WORDS,
-            cites=cites, **words,
-        )  # fmt: skip
+    def plan(self, cites: str) -> dict[str, Any]:
+        """A plan as it arrives over the wire."""
+        words = dict.fromkeys(("bottleneck", "evidence", "mechanism", "disproof", "fallback", "differs"), WORDS)
+        return {
+            "technique": f"technique-{self.dice.randrange(40)}", "category": f"category-{self.dice.randrange(9)}",
+            "change": f"{WORDS} {self.dice.random()}", "expected_gain": 0.05, "cell": "balanced/early", "cites": cites,
+            **words,
+        }  # fmt: skip
 
     def answer(self, name: str, duty: Duty) -> dict[str, Any]:
         """The report of a duty other than an experiment, as it arrives over the wire."""
         if isinstance(duty, Baseline):
-            body: ev.AnyBody = ev.BaselineMeasured(
-                duty=duty.id, device=name, noise=self.noise, baseline_ns=dict.fromkeys(WEIGHTS, 1e4), null_kept=False,
-                planted_found=True, planted={"gain": 0.02, "low": 0.01, "high": 0.03, "pairs": 8, "restarts": 2},
-                measurement=self.measured(0.0),
-            )  # fmt: skip
-        elif isinstance(duty, Search):
+            return {
+                "kind": "baseline_measured", "duty": duty.id, "device": name, "noise": self._noise,
+                "baseline_ns": dict.fromkeys(WEIGHTS, 1e4), "null_kept": False, "planted_found": True,
+                "planted": {"gain": 0.02, "low": 0.01, "high": 0.03, "pairs": 8, "restarts": 2},
+                "measurement": self.measured(0.0),
+            }  # fmt: skip
+        if isinstance(duty, VerifyLanding):
+            measured = {"device": name, "measurement": self.measured(0.03)}
+            return {"kind": "landing_measured", "duty": duty.id, "experiment": duty.experiment, **measured}
+        if isinstance(duty, Remeasure):
+            return {
+                "kind": "main_measured", "duty": duty.id, "base": duty.base, "commit": duty.candidate, "device": name,
+                "estimate": None, "product": 0.0, "agrees": False, "measurement": self.measured(0.03),
+            }  # fmt: skip
+        return self._of_mind(duty).model_dump(mode="json")
+
+    @staticmethod
+    def _of_mind(duty: Duty) -> ev.AnyBody:
+        """The report of a duty that takes no measurement."""
+        if isinstance(duty, Search):
             source = Source(title=WORDS, locator="https://example.org/paper")
-            body = ev.SearchReported(
-                report=SearchReport(
-                    id=duty.id, queries=(WORDS,), sources=(source,), technique="t", category="c", why=WORDS
-                )
+            report = SearchReport(
+                id=duty.id, queries=(WORDS,), sources=(source,), technique="t", category="c", why=WORDS
             )
-        elif isinstance(duty, Profile):
-            body = ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="ncu"))
-        elif isinstance(duty, VerifyLanding):
-            seen = self.measured(0.03)
-            body = ev.LandingMeasured(duty=duty.id, experiment=duty.experiment, device=name, measurement=seen)
-        elif isinstance(duty, Research):
+            return ev.SearchReported(report=report)
+        if isinstance(duty, Profile):
+            return ev.ProfileReported(duty=duty.id, report=ProfileReport(commit=duty.commit, tool="ncu"))
+        if isinstance(duty, Research):
             insight = Insight(what=WORDS, why=WORDS, next=WORDS)
-            body = ev.ResearchReported(report=ResearchReport(id=duty.id, insights=(insight,)))
-        elif isinstance(duty, Recheck):
+            return ev.ResearchReported(report=ResearchReport(id=duty.id, insights=(insight,)))
+        if isinstance(duty, Recheck):
             line = Compared(what="site", card=WORDS, seen=WORDS, holds=True)
-            body = ev.RecheckReported(
-                report=RecheckReport(id=duty.id, experiment=duty.experiment, technique=duty.technique, compared=(line,))
-            )
-        elif isinstance(duty, ResolveMerge):
-            body = ev.MergeResolved(duty=duty.id, experiment=duty.experiment, why="no idea")
-        else:
-            assert isinstance(duty, Remeasure)
-            body = ev.MainMeasured(
-                duty=duty.id, base=duty.base, commit=duty.candidate, device=name, estimate=None, product=0.0,
-                agrees=False, measurement=self.measured(0.03),
+            report = RecheckReport(
+                id=duty.id, experiment=duty.experiment, technique=duty.technique, compared=(line,)
             )  # fmt: skip
-        return body.model_dump(mode="json")
+            return ev.RecheckReported(report=report)
+        assert isinstance(duty, ResolveMerge)
+        return ev.MergeResolved(duty=duty.id, experiment=duty.experiment, why="no idea")
 
 
 class Lead:
@@ -261,7 +266,7 @@ async def live(
         while True:
             async with gate:
                 cites, told = await lead.briefing(name, duty.base, told)
-                refused = await lead.admit(name, duty.id, agents.plan(cites).model_dump(mode="json"))
+                refused = await lead.admit(name, duty.id, agents.plan(cites))
             if not refused:
                 break
         gain = agents.dice.choices((-0.05, 0.0, 0.03), (0.6, 0.39, 0.01))[0]
@@ -280,9 +285,9 @@ async def timed(gate: asyncio.Semaphore, seen: Measured, call: Awaitable[None]) 
     seen.reported += 1
 
 
-async def play(lead: Lead, count: int, events: int, callers: int, window: int) -> Measured:
+async def play(lead: Lead, agents: Agents, count: int, events: int, callers: int, window: int) -> Measured:
     """All agents join and work until the ledger holds so many events."""
-    seen, agents, gate = Measured(), Agents(1), asyncio.Semaphore(callers)
+    seen, gate = Measured(), asyncio.Semaphore(callers)
     for n in range(count):
         lead.coordination.join(f"agent-{n}", f"agent-{n}", DeviceInfo(kind="cuda", id=f"agent-{n}", name="SIM"), 1)
     state = lead.coordination.state
@@ -391,9 +396,10 @@ def main() -> int:
         path = Path(name) / "ledger.sqlite"
         with Ledger(path, writer=True) as ledger:
             ledger.store([row_of(ev.Event(seq=1, time=time.time(), agent="", body=first_event(asked.agents)))])
-        lead = Lead(path)
+        lead, agents = Lead(path), Agents(1)
         begun, cpu = time.perf_counter(), time.process_time()
-        seen = asyncio.run(play(lead, asked.agents, asked.events, asked.callers, max(1000, asked.events // 20)))
+        window = max(1000, asked.events // 20)
+        seen = asyncio.run(play(lead, agents, asked.agents, asked.events, asked.callers, window))
         wall, cpu = time.perf_counter() - begun, time.process_time() - cpu
         lead.ledger.close()
         told |= {

@@ -244,7 +244,7 @@ MUTATIONS = (
     core("zombies", "if not asker.alive or asker.incarnation != incarnation:", "if False:"),
     law("team search", "stuck",
         "agent.owes_search, agent.streaks.since_search, agent.streaks.since_fresh = True, 0, 0", "pass", "stopping"),
-    law("all at once", "stuck", "if agent.alive and not _stuck(state, name):", "if False:", "stopping"),
+    law("all at once", "stuck", " and all(_has_no_idea(state, name) for name in index.fresh)", "", "stopping"),
     law("submission proposed", "stuck", "if times < state.policy.ceiling_after or", "if True or", "stopping"),
     law("a keep is no ceiling", "stuck", 'state.stuck_in_a_row, state.proposed = 0, ""', "pass", "stopping"),
     law("target exceeded", "stopping", "if not _target_exceeded(state):", "if False:"),
