@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("protocol", "roles", "team", "tests", "pyproject.toml")
+PACKAGES = ("protocol", "roles", "team", "scripts", "benchmarks", "tests", "pyproject.toml")
 NO_SHRINKING = """
 from hypothesis import Phase, settings
 settings.register_profile("red is enough", phases=[Phase.explicit, Phase.generate], database=None)

@@ -70,10 +70,11 @@ def test_the_second_snapshot_packs_only_what_is_new() -> None:
 HARM = {
     "state": "UPDATE snapshot SET body = substr(body, 1, length(body) - 1) || x'00'",
     "experiment": "UPDATE parts SET body = x'80' WHERE part = (SELECT min(part) FROM parts)",
+    "another author": "UPDATE parts SET body = another_author(body)",
     "missing experiment": "DELETE FROM parts WHERE part = (SELECT min(part) FROM parts)",
     "another law": "UPDATE snapshot SET code = 'older'",
     "from the future": "UPDATE snapshot SET seq = seq + 1000",
-    "other events": "UPDATE events SET body = x'00' || body WHERE seq = (SELECT seq FROM snapshot)",
+    "other events": "UPDATE events SET body = CAST(x'00' || body AS BLOB) WHERE seq = (SELECT seq FROM snapshot)",
     "no table": "DROP TABLE parts",
 }
 
@@ -85,6 +86,7 @@ def test_a_snapshot_that_is_not_right_is_no_snapshot(tmp_path: Path, harm: str) 
     with Ledger(tmp_path / "l") as ledger:
         assert ledger.recall(snapshots.code()) is not None
     with sqlite3.connect(tmp_path / "l") as db:
+        db.create_function("another_author", 1, lambda body: body.replace(b"exploiter-1", b"exploiter-9"))
         db.execute(harm)
     db.close()
     with Ledger(tmp_path / "l") as ledger:
