@@ -86,7 +86,7 @@ def test_a_snapshot_that_is_not_right_is_no_snapshot(tmp_path: Path, harm: str) 
     with Ledger(tmp_path / "l") as ledger:
         assert ledger.recall(snapshots.code()) is not None
     with sqlite3.connect(tmp_path / "l") as db:
-        db.create_function("another_author", 1, lambda body: body.replace(b"exploiter-1", b"exploiter-9"))
+        db.create_function("another_author", 1, lambda body: body.replace(b"explorer-1", b"explorer-9"))
         db.execute(harm)
     db.close()
     with Ledger(tmp_path / "l") as ledger:
