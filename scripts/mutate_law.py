@@ -8,7 +8,6 @@ test holds: its name is printed and the exit status is 1.
 """
 
 import argparse
-import atexit
 import json
 import os
 import shutil
@@ -417,12 +416,15 @@ def green(tree: Path, *tests: str) -> bool:
     return run.returncode == 0
 
 
+def _work_in(folder: str) -> None:
+    """Make this process' copy there: a worker of a pool runs no exit handlers that could take it away."""
+    tempfile.tempdir = folder
+
+
 @lru_cache(maxsize=1)
 def _copy() -> Path:
-    """A copy of the tree for this process, which goes when the process ends."""
-    folder = tempfile.TemporaryDirectory(prefix="kt-mutants-")
-    atexit.register(folder.cleanup)
-    tree = Path(folder.name)
+    """A copy of the tree for this process, in the folder of the run, which goes with it."""
+    tree = Path(tempfile.mkdtemp(dir=tempfile.tempdir))
     for part in PACKAGES:
         source = ROOT / part
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
@@ -444,7 +446,10 @@ def main() -> int:
     if asked.stands:
         return 0
     alive: list[str] = []
-    with ProcessPoolExecutor(asked.processes) as processes:
+    with (
+        tempfile.TemporaryDirectory(prefix="kt-mutants-") as folder,
+        ProcessPoolExecutor(asked.processes, initializer=_work_in, initargs=(folder,)) as processes,
+    ):
         sound = processes.submit(intact, sorted({m.tests for m in chosen}))
         for mutation, survived in zip(chosen, processes.map(survives, chosen), strict=True):
             alive += [mutation.rule] if survived else []
