@@ -11,34 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protocol.messages import Build, Measurement, Noise, Outcome
-from protocol.methods import (
-    Ablation,
-    Contribution,
-    MethodLists,
-    SassCheck,
-    Status,
-    absent,
-    attributed,
-    sorted_methods,
-)
+from protocol.methods import Ablation, Contribution, absent, attributed
 from protocol.policy import Policy
 from protocol.sequential import decide
 from team.judge.client import Judge
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.request import Check, Compare
-
-__all__ = [
-    "Ablated",
-    "Ablation",
-    "Contribution",
-    "MethodLists",
-    "SassCheck",
-    "Status",
-    "Trial",
-    "Without",
-    "ablate",
-    "sorted_methods",
-]
 
 
 @dataclass(frozen=True)

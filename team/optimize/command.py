@@ -97,7 +97,7 @@ def _options(given: dict[str, Any], baseline: Path | None, dims: str, shapes: li
     sizes, scalars = _numbers(dims, extra)
     jobs = given["compile_jobs"]
     try:
-        return Options.model_validate({
+        options = Options.model_validate({
             **given,
             "baseline": baseline,
             "dims": sizes,
@@ -110,6 +110,10 @@ def _options(given: dict[str, Any], baseline: Path | None, dims: str, shapes: li
         first = error.errors()[0]
         name = str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
         raise UserError(f"--{name}: {first['msg']}.", "See: kernelteam optimize --help") from None
+    for file in (baseline, given["ref"]):
+        if not file.is_file():
+            raise UserError(f"There is no file {file}.", "Name the kernel's file and, with --ref, the reference's.")
+    return options
 
 
 def _numbers(dims: str, extra: Sequence[str]) -> tuple[dict[str, int], dict[str, float]]:

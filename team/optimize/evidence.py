@@ -142,7 +142,7 @@ def keep_report(session: Session, standing_: Standing, target: Path) -> str:
 # ---------------------------------------------------------------- a change
 
 
-def of_champion(session: Session, number: int, commit: str, plan: Plan) -> None:
+def of_champion(session: Session, number: int, commit: str) -> None:
     """The champion's own profile, into the staged iteration; under a required profiler a gate before promotion."""
     staged = session.folder.staging(number)
     seen = standing(session, commit, number)

@@ -46,7 +46,7 @@ def iterate(session: Session, number: int) -> bool:
     staged = session.folder.staging(number)
     if outcome["kept"]:
         try:
-            evidence.of_champion(session, number, str(outcome["commit"]), idea.plan)
+            evidence.of_champion(session, number, str(outcome["commit"]))
         except Stopped:
             session.folder.set_aside(number)
             raise

@@ -10,7 +10,7 @@ from team.report import axes as at
 from team.report import wording as w
 from team.report.axes import Axes
 from team.report.glyphs import colour_class, cross, glyph
-from team.report.labels import Box, Label, Wish, leader_of, place
+from team.report.labels import Box, Wish, drawn_label, place
 from team.report.levels import commit_levels, experiment_level, main_speedup, main_steps
 from team.report.lines import idea_of, number_of
 from team.report.markup import Markup, el
@@ -96,7 +96,7 @@ def draw(story: Story) -> Markup:
         [_error_bar(chart, point) for point in chart.points],
         [_mark(chart, point) for point in chart.points],
         _failures(chart),
-        [_label(label) for label in labels],
+        [drawn_label(label) for label in labels],
         _measured(chart),
         _end(chart),
         class_="chart",
@@ -219,17 +219,6 @@ def _step_boxes(axes: Axes, steps: Sequence[tuple[int, float]]) -> list[Box]:
             top, bottom = sorted((y, axes.y(after)))
             boxes.append(Box(right - 2.0, top, right + 2.0, bottom))
     return boxes
-
-
-def _label(label: Label) -> Markup:
-    tail = el("tspan", label.wish.tail, class_="quiet")
-    text = el("text", label.wish.text, tail, x=label.x, y=label.y, class_=f"label {label.anchor}")
-    leader = leader_of(label)
-    if leader is None:
-        return el("g", text)
-    edge = label.x + (3.0 if label.anchor == "end" else -3.0)
-    path = f"M{edge:.1f} {label.y - 4.0:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}"
-    return el("g", el("path", d=path, class_="leader"), text)
 
 
 # ---------------------------------------------------------------- main, measured

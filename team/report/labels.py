@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from team.report.markup import Markup, el
+
 CHARACTER = 6.3
 LINE = 14.0
 
@@ -94,3 +96,15 @@ def leader_of(label: Label) -> Box | None:
     x = box.right - 2.0 if label.anchor == "end" else box.left + 2.0
     top, bottom = (box.bottom, wish.y) if box.bottom < wish.y else (wish.y, box.top)
     return Box(min(x, wish.x) - 1.0, top, max(x, wish.x) + 1.0, bottom)
+
+
+def drawn_label(label: Label) -> Markup:
+    """A label as SVG, with a line to its point when it is not beside it."""
+    tail = el("tspan", label.wish.tail, class_="quiet")
+    text = el("text", label.wish.text, tail, x=label.x, y=label.y, class_=f"label {label.anchor}")
+    leader = leader_of(label)
+    if leader is None:
+        return el("g", text)
+    edge = label.x + (3.0 if label.anchor == "end" else -3.0)
+    path = f"M{edge:.1f} {label.y - 4.0:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}"
+    return el("g", el("path", d=path, class_="leader"), text)

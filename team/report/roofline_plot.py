@@ -6,7 +6,7 @@ from itertools import product
 from protocol.messages import Roofline
 from team.report import wording as w
 from team.report.glyphs import colour_class, glyph, inline_glyph
-from team.report.labels import Box, Label, Wish, leader_of, place
+from team.report.labels import Box, Wish, drawn_label, place
 from team.report.markup import Child, Markup, el
 from team.report.profile_view import flop_rate
 from team.report.reading import Story
@@ -45,7 +45,7 @@ def _draw(roofs: Roofs, ways: dict[str, tuple[Step, ...]]) -> Markup:
         _grid(scale),
         _roofs(scale, roofs),
         [_way(scale, indices[name], steps) for name, steps in ways.items()],
-        [_label(label) for label in labels],
+        [drawn_label(label) for label in labels],
         class_="chart",
         viewBox=f"0 0 {WIDTH:.0f} {HEIGHT:.0f}",
         role="img",
@@ -137,17 +137,6 @@ def _obstacles(scale: Scale, roofs: Roofs, ways: dict[str, tuple[Step, ...]]) ->
         y = scale.y(roofs.under(scale.left * (scale.right / scale.left) ** (at / 120), rate))
         boxes.append(Box(x - 5.0, y - 4.0, x + 5.0, y + 4.0))
     return boxes
-
-
-def _label(label: Label) -> Markup:
-    tail = el("tspan", label.wish.tail, class_="quiet")
-    text = el("text", label.wish.text, tail, x=label.x, y=label.y, class_=f"label {label.anchor}")
-    leader = leader_of(label)
-    if leader is None:
-        return el("g", text)
-    edge = label.x + (3.0 if label.anchor == "end" else -3.0)
-    path = f"M{edge:.1f} {label.y - 4.0:.1f}L{label.wish.x:.1f} {label.wish.y:.1f}"
-    return el("g", el("path", d=path, class_="leader"), text)
 
 
 def _legend(names: list[str]) -> Markup:

@@ -18,10 +18,10 @@ from three_methods import (
 )
 
 from protocol.messages import Decision, Measurement, Outcome, Pair, Restart
-from protocol.methods import Contribution, Status
+from protocol.methods import Contribution, Status, sorted_methods
 from protocol.policy import Policy
 from team.devices import discover
-from team.evidence.ablation import Ablated, Trial, Without, ablate, sorted_methods
+from team.evidence.ablation import Ablated, Trial, Without, ablate
 from team.evidence.artifacts import artifact_of
 from team.evidence.sass import verify
 from team.judge.client import Judge

@@ -156,6 +156,7 @@ def test_the_bar_is_raised_and_never_lowered(tmp_path: Path) -> None:
         (["k.cu", "--ref", "r.py", "--branches", "9"], "--branches"),
         (["k.cu", "--ref", "r.py", "--numerics-mode", "loose"], "--numerics-mode"),
         (["k.cu", "--ref", "r.py", "--compile-jobs", "many"], "--compile-jobs"),
+        (["k.cu", "--ref", "r.py"], "There is no file k.cu"),
         (["--resume", "no-such-run"], "There is no run"),
     ],
 )
