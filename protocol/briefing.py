@@ -89,35 +89,47 @@ def _told(state: CampaignState, places: Iterable[int]) -> list[ExperimentState]:
 
 
 class Told:
-    """Past experiments as msgpack, the newest put into words once, however many minds are told of them."""
+    """Past experiments as msgpack, each put into words once, however many minds are told of them."""
 
     def __init__(self) -> None:
         self._from: int | None = None
         self._words: list[bytes] = []
         """Of the verdicts from ``_from`` on, in order; empty for what was lost."""
+        self._own: dict[str, dict[int, bytes]] = {}
+        """Agent -> the words of its own verdicts, by their places, until it was told of them: by then they are no
+        longer among the newest."""
 
     def history(self, state: CampaignState, agent: str, since: int) -> list[bytes]:
         """``history_of`` in words."""
         newest = _newest(state, since)
-        older = [_in_words(state, one) for one in _told(state, _own_before(state, agent, since, newest))]
-        return older + [words for words in self._since(state, newest) if words]
+        recent = self._since(state, newest)
+        own = self._own.pop(agent, {})
+        older = (
+            own[place] if place in own else _words_of(state, state.verdicts[place])
+            for place in _own_before(state, agent, since, newest)
+        )
+        return [words for words in (*older, *recent) if words]
 
     def _since(self, state: CampaignState, place: int) -> list[bytes]:
         """The words of the verdicts from ``place`` on, which is among the newest."""
         briefed = state.policy.briefed
         if self._from is None:
             self._from = max(0, len(state.verdicts) - briefed)
-        for ident in state.verdicts[self._from + len(self._words) :]:
-            experiment = state.experiments[ident]
-            self._words.append(b"" if experiment.verdict is Verdict.LOST else _in_words(state, experiment))
+        fresh = self._from + len(self._words)
+        for number, ident in enumerate(state.verdicts[fresh:], start=fresh):
+            words = _words_of(state, ident)
+            self._words.append(words)
+            self._own.setdefault(state.experiments[ident].agent, {})[number] = words
         if (old := len(self._words) - briefed) > briefed:
             del self._words[:old]
             self._from += old
         return self._words[place - self._from :]
 
 
-def _in_words(state: CampaignState, experiment: ExperimentState) -> bytes:
-    return pack(past_of(state, experiment).model_dump(mode="json"))
+def _words_of(state: CampaignState, ident: str) -> bytes:
+    """A judged experiment in words; none for one that was lost."""
+    experiment = state.experiments[ident]
+    return b"" if experiment.verdict is Verdict.LOST else pack(past_of(state, experiment).model_dump(mode="json"))
 
 
 def chronicle_of(state: CampaignState) -> Chronicle:

@@ -3,9 +3,9 @@
 The only class of this package that touches a file. WAL with ``synchronous=FULL``: when ``append`` returns, the events
 are on disk, and a reader in another process (``kernelteam status``) sees them, also after every writer has died.
 
-Raw samples, nine tenths of a report, stand in a column of their own, so that whoever needs only what the state is
-folded from (``events(samples=False)``) does not read them. Beside the events lies the newest snapshot of the state: a
-cache, never a source; see ``protocol.snapshot``.
+Raw samples, nine tenths of a report, stand in a column of their own (``protocol.columns``), so that whoever needs only
+what the state is folded from (``events(samples=False)``) does not read them. Beside the events lies the newest snapshot
+of the state: a cache, never a source; see ``protocol.snapshot``.
 """
 
 import os
@@ -20,7 +20,9 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from protocol.columns import columns, restarts_from
 from protocol.events import SCHEMA, AnyBody, Event, body_from
+from protocol.messages import Measurement
 from protocol.trouble import LedgerTrouble
 from protocol.wire import WireError, decode, pack
 
@@ -197,10 +199,12 @@ def numbered(last: int, time: float, entries: Sequence[tuple[str, AnyBody]]) -> 
 
 def row_of(event: Event) -> Row:
     """An event as it is stored. Raises ``WireError`` for a body that msgpack cannot hold."""
-    raw = event.body.model_dump(mode="json")
-    measured = raw.get("measurement")
-    restarts = measured.pop("restarts", None) if measured else None
-    samples = pack(restarts) if restarts else None
+    measured: Measurement | None = getattr(event.body, "measurement", None)
+    if measured is None or not measured.restarts:
+        raw, samples = event.body.model_dump(mode="json"), None
+    else:
+        raw = event.body.model_dump(mode="json", exclude={"measurement": {"restarts"}})
+        samples = pack(columns(measured.restarts))
     return event.seq, event.time, event.body.kind, event.agent, SCHEMA, pack(raw), samples
 
 
@@ -208,7 +212,8 @@ def _joined(body: bytes, samples: bytes | None) -> Any:
     """A stored body with its samples back in their place."""
     raw = decode(body)
     if samples is not None:
-        raw["measurement"]["restarts"] = decode(samples)
+        found = decode(samples)
+        raw["measurement"]["restarts"] = found if isinstance(found, list) else restarts_from(found)
     return raw
 
 

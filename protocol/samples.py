@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def _of_alike(
 ) -> Iterator[tuple[str, Samples]]:
     """Samples of workloads that have ``counts`` pairs in the restarts; arrays are (workload, restart, pair)."""
     pairs = [[pair for restart in restarts for pair in restart.pairs[name]] for name in names]
-    ratios = np.array([[log(pair.base_ns / pair.candidate_ns) for pair in row] for row in pairs])
+    ratios = np.log([[pair.base_ns / pair.candidate_ns for pair in row] for row in pairs])
     first = np.array([[pair.candidate_first for pair in row] for row in pairs], dtype=np.bool_)
     flat = without_order(ratios, first, order_effect(ratios, first)[:, None])
     groups = _grouped(flat, counts)

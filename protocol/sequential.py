@@ -30,7 +30,6 @@ Huber's estimate 2.4 and 4.1 %. Order statistics of restarts are as safe but nee
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import exp, hypot, inf, log1p, sqrt
 from typing import Literal
 
@@ -69,7 +68,13 @@ def look_errors(policy: Policy) -> tuple[float, ...]:
 
     Each look tests at its own increment, so the total holds by the union bound, whatever the correlation of looks.
     """
-    return tuple(policy.total_error * (now - before) / policy.looks[-1] for before, now in pairwise((0, *policy.looks)))
+    return tuple(look_error(policy, look) for look in range(len(policy.looks)))
+
+
+def look_error(policy: Policy, look: int) -> float:
+    """Error that the look of this index may spend."""
+    before = policy.looks[look - 1] if look else 0
+    return policy.total_error * (policy.looks[look] - before) / policy.looks[-1]
 
 
 def target_gain(noise: Noise | None, policy: Policy) -> float:
@@ -84,7 +89,7 @@ def decide(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noi
     """
     look, seen = _last_look(restarts, weights, policy)
     evidence = _weigh(seen, weights, noise, policy)
-    error = look_errors(policy)[max(look, 0)]
+    error = look_error(policy, max(look, 0))
     overall, workloads = evidence.overall(error), evidence.by_workload(error)
     state, reason = _judge(evidence, overall, workloads, look, target_gain(noise, policy), policy)
     return Decision(state=state, reason=f"{_told(overall)}: {reason}", overall=overall, workloads=workloads)
@@ -239,7 +244,7 @@ def _judge(
     lost = [name for name, one in workloads.items() if one.high < log1p(-policy.worst_workload_loss)]
     if lost:
         return "revert", f"workload {lost[0]} changes by {_percent(workloads[lost[0]].gain)}, a loss beyond doubt"
-    proven = min(overall.low, evidence.low_without_best(look_errors(policy)[look])) > 0.0
+    proven = min(overall.low, evidence.low_without_best(look_error(policy, look))) > 0.0
     if overall.gain >= target and proven:
         return "keep", f"reaches the bar of {_percent(target)}, and is above zero even without its best restarts"
     hope = float(evidence.location.bound(policy.futility_error, +1))

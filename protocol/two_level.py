@@ -158,7 +158,7 @@ def order_effect(ratios: Array, candidate_first: Flags) -> Array:
 
     Half the difference of the medians of both orders, so that a wild pair does not move it.
     """
-    medians = _median_where(ratios, np.stack([candidate_first, ~candidate_first]))
+    medians = _median_where(ratios, np.array([candidate_first, ~candidate_first]))
     both = candidate_first.any(axis=-1) & ~candidate_first.all(axis=-1)
     return np.where(both, 0.5 * (medians[0] - medians[1]), 0.0)
 

@@ -3,7 +3,9 @@
 One sample: the judge fills the slots with fresh private inputs, poisons the outputs, empties the L2 by reading past it,
 takes every persisting line away, and lets one side replay its graph once; every launch is checked against the
 reference. Then the same for the other side, on the same inputs and the same memory: where memory lies on the card
-changes a time by several per cent, and neither side can be luckier. A side that stands still can neither read nor write
+changes a time by several per cent, and neither side can be luckier. Before its slots are filled, a side replays its
+graph once untimed: without that, a runner whose context was not the last one to run pays up to a sixth of its sample
+(``scripts/order_of_sides.py``), whichever kernel it holds. A side that stands still can neither read nor write
 (its process is stopped, and nothing of it may go on computing; that is checked). Which side goes first, where the slots
 lie and the order of the workloads are drawn anew.
 """
@@ -190,6 +192,7 @@ class CudaContest:
         sides = [(base, lane.base), (candidate, lane.candidate)]
         samples: dict[str, Sample] = {}
         for stand, lease in reversed(sides) if candidate_first else sides:
+            self._wake(stand, lane)
             with TIMELINE.stage("fill"):
                 lease.fill(inputs)
                 lease.poison(self.source.generator)
@@ -200,6 +203,11 @@ class CudaContest:
                 wanted = {name: value[:done] for name, value in want.items()}
                 stand.inspect_all(lease, inputs, wanted, done, bounded=True)
         return samples
+
+    def _wake(self, stand: CudaStand, lane: Lane) -> None:
+        """Let a side run before its sample, on what lies in its slots: the sample's inputs are not there yet."""
+        with TIMELINE.stage("wake"):
+            stand.go(TIMED_SET, self._deadline(stand, lane.workload, self._count(stand, lane.layout.launches)))
 
     def _deadline(self, stand: CudaStand, workload: Workload, launches: int) -> float:
         known = self.record if stand.side == "candidate" else None

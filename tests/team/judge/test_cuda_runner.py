@@ -1,6 +1,7 @@
 """On GPUs: what a kernel can do and see inside a CUDA runner, which card is whose, and that each card has one owner."""
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -167,3 +168,10 @@ def test_a_card_in_use_is_refused_and_passed_by(every_gpu: None, monkeypatch: py
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(rest))
             assert discover("cuda", 1)[0].id == rest[0]
         holder.communicate("")
+
+
+@pytest.mark.gpu
+def test_it_makes_no_difference_which_side_of_a_pair_runs_first() -> None:
+    """The one whose context had not run last paid a sixth of its sample."""
+    said = run_python([str(ROOT / "scripts" / "order_of_sides.py"), "--sizes", str(1 << 20)])
+    logging.getLogger(__name__).info("%s", said)
