@@ -1,13 +1,13 @@
 """What the ``catalog`` mind alone finds from the naive CUDA and Triton examples on this machine's GPUs.
 
-    python scripts/bench_catalog.py [EXAMPLE ...] [--experiments 40] [--out benchmarks/results] [--agents 1]
+    python scripts/bench_catalog.py [--only EXAMPLE ...] [--experiments 40] [--minutes 3] [--out benchmarks/results]
 
-For each example one campaign as a user starts it (``kernelteam demo``), then a profile of its base and its result
-(``kernelteam profile``) against roofs measured in the same run. Says the speedup as main was measured against the
-baseline with its interval, the share of the binding roof per workload before and after (a share may pass 1 where the
-second-level cache holds part of the data), after how many experiments and seconds the last landing that counts came,
-and keeps the staircase: every landing with its experiment, time and speedup. Give each GPU its own call
-(``CUDA_VISIBLE_DEVICES``). The exit status is 1 when a campaign ended without a landing.
+For each example one campaign as a user starts it (``kernelteam run``, one agent, ``--minutes`` of wall clock). Says the
+speedup as main was measured against the baseline with its interval, the time and the share of the binding roof per
+workload before and after (both as the judge timed them, under roofs measured in the same run), after how many
+experiments and seconds the last landing that counts came, and keeps the staircase and everything that was tried. A
+campaign that has not ended a minute after its time is stopped, and what its ledger holds is kept all the same.
+Give each GPU its own call (``CUDA_VISIBLE_DEVICES``). The exit status is 1 when a campaign ended without a landing.
 """
 
 import argparse
@@ -22,13 +22,18 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from protocol import events as ev  # noqa: E402
 from protocol.state import CampaignState  # noqa: E402
-from team.report.reading import Story, read_story  # noqa: E402
+from team.errors import UserError  # noqa: E402
+from team.report.reading import Story, read_started_story  # noqa: E402
+from team.report.way import way_of  # noqa: E402
 from team.runs import find_run  # noqa: E402
+from team.tasks.examples import copy_example, example_names  # noqa: E402
 
 NAIVE = (
     "transpose_cuda", "elementwise_cuda", "reduction_cuda", "softmax_cuda", "rmsnorm_cuda", "matmul_cuda",
@@ -38,20 +43,42 @@ CLOSE_TO_BEST = 0.99
 """The time to best is that of the first landing which reaches this share of the best speedup."""
 
 
-class Failed(Exception):
-    """A command of the product failed; what it said."""
+GRACE_S = 60.0
+"""What a campaign may take beyond its minutes: experiments in flight, landings, the last measurement of main."""
+PATIENCE_S = 15.0
+"""How long a campaign that was asked to stop is waited for, before it is asked again and then killed."""
 
 
-def kernelteam(*words: str, log: Path | None = None) -> str:
-    """Run the product as a user does; what it printed. Raises ``Failed``."""
-    done = subprocess.run(
-        [sys.executable, "-m", "team.cli", *words], cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    if log:
-        log.write_text(done.stdout + done.stderr)
-    if done.returncode:
-        raise Failed(f"kernelteam {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}"[-2000:])
-    return done.stdout
+def campaign(words: list[str], log: Path, limit_s: float) -> str:
+    """Run the product as a user does, at most ``limit_s``; how it ended. Nothing of it is left running."""
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "team.cli", *words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=told,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            return f"exit status {process.wait(limit_s)}"
+        except subprocess.TimeoutExpired:
+            return f"stopped after {limit_s:.0f} s"
+        finally:  # of an interrupt of this script, too
+            _end(process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask twice, as Ctrl-C would, then kill the driver; its guardian, the process that was started, clears the rest."""
+    for act in (process.terminate, process.terminate, lambda: _kill_children(process.pid), process.kill):
+        if process.poll() is not None:
+            return
+        act()
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _kill_children(pid: int) -> None:
+    for child in psutil.Process(pid).children():
+        child.kill()
 
 
 def staircase(story: Story) -> Iterator[dict[str, Any]]:
@@ -75,77 +102,96 @@ def direct(state: CampaignState) -> dict[str, Any]:
     return {name: [round(exp(value), 3) for value in (one.low, one.gain, one.high)] for name, one in told.items()}
 
 
-def rooflines(which: str) -> dict[str, Any]:
-    """Time (us) and share of the binding roof of each workload of the newest campaign's base or result."""
-    try:
-        told = json.loads(kernelteam("profile", which, "--json"))
-    except Failed as failure:
-        print(failure, file=sys.stderr)
-        return {}
-    return {
-        one["workload"]: {
-            "us": round(one["time_ns"] / 1e3, 2), "roof": one["roof"],
-            "share": round(one["share"], 3) if one["share"] else None,
+def tried(story: Story) -> list[dict[str, Any]]:
+    """Every experiment with its verdict, its gain by workload, its race, and when it began and was settled."""
+    began = story.state.first_time
+    return [
+        {
+            "experiment": one.number, "seconds": [round(max(0.0, at - began), 1) for at in (one.started, one.ended)],
+            "technique": one.plan.technique if one.plan else "", "verdict": one.verdict, "reason": one.reason,
+            "speedup": one.overall and round(exp(one.overall.gain), 3), "parameters": one.parameters,
+            "workloads": {name: round(exp(each.gain), 3) for name, each in one.workloads.items()},
+            "raced": [{**setting, "log gain": gain} for setting, gain in one.screened],
         }
-        for one in told["rooflines"]
+        for one in story.state.judged
+    ]  # fmt: skip
+
+
+def rooflines(story: Story) -> dict[str, Any]:
+    """Time (us) and share of the binding roof by workload, of the baseline and of main as it was measured last."""
+    way = way_of(story)
+    return {
+        name: {
+            "roof": steps[-1].line.roof,
+            "us": [round(step.line.time_ns / 1e3, 2) for step in (steps[0], steps[-1])],
+            "share": [round(step.line.share or 0.0, 3) for step in (steps[0], steps[-1])],
+        }
+        for name, steps in (way.steps if way else {}).items()
     }  # fmt: skip
 
 
 def bench(example: str, asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """One campaign and its two profiles."""
+    """One campaign, from its ledger."""
     os.environ["KERNELTEAM_HOME"] = str(folder / "home")
+    task = copy_example(example, folder / example)
     begun = time.monotonic()
-    kernelteam(
-        "demo", example, "--into", str(folder / example), "--experiments", str(asked.experiments),
-        "--agents", asked.agents, log=asked.out / f"catalog-{example}.log",
+    words = ["run", str(task), "--yes", "--experiments", str(asked.experiments), "--minutes", str(asked.minutes)]
+    ended = campaign(
+        [*words, "--agents", asked.agents, "--seed", str(asked.seed)],
+        asked.out / f"catalog-{example}.log", 60.0 * asked.minutes + GRACE_S,
     )  # fmt: skip
     seconds = time.monotonic() - begun
-    story = read_story(find_run(None).folder)
+    story = read_started_story(find_run(None).folder)
     steps = list(staircase(story))
     best = max((step["speedup"] for step in steps), default=1.0)
     reached = next((step for step in steps if step["speedup"] >= CLOSE_TO_BEST * best), None)
-    device = next((agent.device.name for agent in story.state.agents.values() if agent.device), "")
+    device = next((agent.device for agent in story.state.agents.values() if agent.device), None)
+    baseline = next((event.time for event, _ in story.of(ev.BaselineMeasured)), None)
     return {
-        "example": example, "device": device, "experiments": len(story.state.verdicts),
-        "campaign seconds": round(seconds, 1), "speedup [low, estimate, high]": direct(story.state),
-        "base": rooflines("base"), "result": rooflines("result"),
+        "example": example, "device": device and device.name, "roofs": device and device.peaks, "ended": ended,
+        "experiments": len(story.state.verdicts), "campaign seconds": round(seconds, 1),
+        "baseline seconds": baseline and round(baseline - story.state.first_time, 1),
+        "speedup [low, estimate, high]": direct(story.state), "rooflines [baseline, result]": rooflines(story),
         "best reached at": reached and {key: reached[key] for key in ("experiment", "seconds")}, "staircase": steps,
+        "tried": tried(story),
     }  # fmt: skip
 
 
 def row(found: dict[str, Any]) -> str:
     """One line of the table: speedup, shares of the roof before and after, when the best came."""
-    low, gain, high = found["speedup [low, estimate, high]"].get("overall", (1.0, 1.0, 1.0))
-    shares = " ".join(
-        f"{name}: {_percent(found['base'].get(name))} -> {_percent(one)} of {one['roof'] or 'no roof'}"
-        for name, one in found["result"].items()
+    measured = found["speedup [low, estimate, high]"].get("overall")
+    level = found["staircase"][-1]["speedup"] if found["staircase"] else 1.0
+    speed = f"{measured[1]:.2f}x [{measured[0]:.2f}, {measured[2]:.2f}]" if measured else f"{level:.2f}x by its steps"
+    each = found["speedup [low, estimate, high]"]
+    shares = "; ".join(
+        f"{name} {f'{each[name][1]:.2f}x, ' if name in each else ''}{one['us'][0]:.1f} -> {one['us'][1]:.1f} us, "
+        f"{one['share'][0]:.0%} -> {one['share'][1]:.0%} of the {one['roof']} roof"
+        for name, one in found["rooflines [baseline, result]"].items()
     )
     reached = found["best reached at"] or {"experiment": "-", "seconds": "-"}
     return (
-        f"{found['example']:17} {gain:7.2f}x [{low:.2f}, {high:.2f}] in {found['experiments']} experiments, "
-        f"{found['campaign seconds']:.0f} s; best at #{reached['experiment']}, {reached['seconds']} s; {shares}"
+        f"{found['example']}: {speed} in {found['experiments']} experiments, {found['campaign seconds']:.0f} s "
+        f"({found['ended']}); best at #{reached['experiment']}, {reached['seconds']} s\n    {shares}"
     )
-
-
-def _percent(roofline: dict[str, Any] | None) -> str:
-    return f"{roofline['share']:.0%}" if roofline and roofline["share"] else "?"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("examples", nargs="*", default=NAIVE)
+    parser.add_argument("--only", nargs="+", metavar="EXAMPLE", choices=example_names(), default=NAIVE)
     parser.add_argument("--experiments", type=int, default=40)
+    parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--agents", default="1")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     landed = True
-    for example in asked.examples:
-        with tempfile.TemporaryDirectory(prefix="kt-catalog-") as name:
+    for example in asked.only:
+        with tempfile.TemporaryDirectory(prefix="kt-catalog-", ignore_cleanup_errors=True) as name:
             try:
                 found = bench(example, asked, Path(name))
-            except Failed as failure:
-                print(failure, file=sys.stderr)
+            except UserError as error:  # no ledger: the log says why
+                print(f"{example}: {error}", file=sys.stderr, flush=True)
                 landed = False
                 continue
         (asked.out / f"catalog-{example}.json").write_text(json.dumps(found, indent=1) + "\n")
