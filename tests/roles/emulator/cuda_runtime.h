@@ -1,16 +1,10 @@
-// CUDA on a CPU, for tests of meaning and not of speed: every thread of a block is a fibre, blocks run one by one.
-// Barriers and shuffles wait as the hardware does; a barrier that some threads never reach ends the process.
+// CUDA on a CPU, for tests of meaning and not of speed. What a kernel sees of it; emulator.cpp does the work.
 #pragma once
-#include <ucontext.h>
-
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <vector>
 
 #define __global__ static
 #define __device__
@@ -32,7 +26,7 @@ struct alignas(8) float2 {
     float x, y;
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 typedef void* cudaStream_t;
 
 template <typename T>
@@ -52,103 +46,19 @@ inline float __fdividef(float x, float y) { return x / y; }
 
 namespace emulator {
 enum State { READY, AT_BARRIER, AT_SHUFFLE, DONE };
-struct Fibre {
-    ucontext_t context;
-    std::vector<char> stack;
-    State state = READY;
-    dim3 place;
-    double slots[2];
-    int turn = 0;
-};
-inline std::vector<Fibre> fibres;
-inline ucontext_t scheduler;
-inline size_t current;
-inline const std::function<void()>* work;
+extern size_t current;  // the running thread's number within its block
+void wait(State state);
+void run(dim3 grid, dim3 block, void (*kernel)(void*), void* arguments);
+// What ``partner`` gave at the shuffle where ``size`` bytes of ``value`` are given; its own where there is no partner.
+void shuffle(void* value, size_t size, size_t partner);
 
-inline void enter() {
-    (*work)();
-    fibres[current].state = DONE;
-    swapcontext(&fibres[current].context, &scheduler);
-}
-inline void wait(State state) {
-    Fibre& self = fibres[current];
-    self.state = state;
-    swapcontext(&self.context, &scheduler);
-}
-inline bool all_wait(size_t first, size_t last, State state) {
-    bool any = false;
-    for (size_t i = first; i < last; i++) {
-        if (fibres[i].state != state && fibres[i].state != DONE) return false;
-        any = any || fibres[i].state == state;
-    }
-    return any;
-}
-inline bool release(size_t first, size_t last, State state) {
-    if (!all_wait(first, last, state)) return false;
-    for (size_t i = first; i < last; i++) {
-        if (fibres[i].state == state) fibres[i].state = READY;
-    }
-    return true;
-}
-inline void run_block() {
-    for (;;) {
-        bool moved = false, alive = false;
-        for (current = 0; current < fibres.size(); current++) {
-            if (fibres[current].state != READY) continue;
-            threadIdx = fibres[current].place;
-            swapcontext(&scheduler, &fibres[current].context);
-            moved = true;
-        }
-        for (size_t warp = 0; warp < fibres.size(); warp += 32) {
-            moved |= release(warp, warp + 32 < fibres.size() ? warp + 32 : fibres.size(), AT_SHUFFLE);
-        }
-        moved |= release(0, fibres.size(), AT_BARRIER);
-        for (auto& each : fibres) alive |= each.state != DONE;
-        if (!alive) return;
-        if (!moved) {
-            std::fprintf(stderr, "emulator: threads wait for each other\n");
-            std::abort();
-        }
-    }
-}
-inline void launch(dim3 grid, dim3 block, const std::function<void()>& kernel) {
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;  // an error on a device; nothing runs
-    if (block.x * block.y == 0 || block.x * block.y > 1024) {
-        std::fprintf(stderr, "emulator: invalid configuration\n");
-        std::abort();
-    }
-    work = &kernel;
-    gridDim = grid;
-    blockDim = block;
-    for (unsigned number = 0; number < grid.x * grid.y * grid.z; number++) {
-        {
-            blockIdx = dim3(number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y);
-            fibres.resize(block.x * block.y);
-            for (size_t i = 0; i < fibres.size(); i++) {
-                Fibre& each = fibres[i];
-                each.stack.resize(1 << 17);
-                each.state = READY;
-                each.turn = 0;
-                each.place = dim3(i % block.x, i / block.x);
-                getcontext(&each.context);
-                each.context.uc_stack.ss_sp = each.stack.data();
-                each.context.uc_stack.ss_size = each.stack.size();
-                each.context.uc_link = &scheduler;
-                makecontext(&each.context, enter, 0);
-            }
-            run_block();
-        }
-    }
+template <typename Kernel>
+void launch(dim3 grid, dim3 block, Kernel kernel) {
+    run(grid, block, [](void* self) { (*static_cast<Kernel*>(self))(); }, &kernel);
 }
 template <typename T>
 T shuffled(T value, size_t partner) {
-    Fibre& self = fibres[current];
-    const int turn = self.turn;
-    self.turn = 1 - turn;
-    std::memcpy(&self.slots[turn], &value, sizeof value);
-    wait(AT_SHUFFLE);
-    if (partner >= fibres.size()) return value;
-    std::memcpy(&value, &fibres[partner].slots[turn], sizeof value);
+    shuffle(&value, sizeof value, partner);
     return value;
 }
 }  // namespace emulator

@@ -42,20 +42,10 @@ void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const float* from, u
         for (int c = 0; c < Use::cols; c++) f.x[r * Use::cols + c] = across ? from[r * width + c] : from[c * width + r];
     }
 }
-// A tensor core adds exact products and cuts off, toward zero, what does not fit beside the largest of them.
-inline float truncated(double value) {
-    float nearest = static_cast<float>(value);
-    return std::fabs(nearest) > std::fabs(value) ? std::nextafter(nearest, 0.0f) : nearest;
-}
+void multiply(float* d, const float* a, const float* b, const float* c);
 template <typename D, typename A, typename B, typename C>
 void mma_sync(D& d, const A& a, const B& b, const C& c) {
-    for (int i = 0; i < 16; i++) {
-        for (int j = 0; j < 16; j++) {
-            double sum = c.x[i * 16 + j];
-            for (int k = 0; k < 8; k++) sum += static_cast<double>(a.x[i * 8 + k]) * b.x[k * 16 + j];
-            d.x[i * 16 + j] = truncated(sum);
-        }
-    }
+    multiply(d.x, a.x, b.x, c.x);
 }
 template <typename F>
 void store_matrix_sync(float* to, const F& f, unsigned width, layout_t) {
