@@ -110,7 +110,7 @@ def _options(given: dict[str, Any], baseline: Path | None, dims: str, shapes: li
         first = error.errors()[0]
         name = str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
         raise UserError(f"--{name}: {first['msg']}.", "See: kernelteam optimize --help") from None
-    for file in (baseline, given["ref"]):
+    for file in (options.baseline, options.ref):  # what another typer leaves in the context may be text
         if not file.is_file():
             raise UserError(f"There is no file {file}.", "Name the kernel's file and, with --ref, the reference's.")
     return options
