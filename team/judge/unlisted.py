@@ -7,11 +7,10 @@ it wants none at all.
 
 import random
 
-from team.tasks.spec import Workload
+from team.tasks.spec import REACH, Workload
 from team.tasks.task import Task
 
 COUNT = 2  # shapes per evaluation
-REACH = 16  # how far a prime may lie from the listed extent
 
 
 def unlisted_workloads(task: Task, dice: random.Random) -> tuple[Workload, ...]:

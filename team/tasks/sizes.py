@@ -20,6 +20,7 @@ from team.tasks.signature import Parameter, Signature
 
 Role = Literal["input", "output", "inout"]
 Reference = Callable[..., Any]
+Run = Callable[[Mapping[str, torch.Tensor]], "dict[str, torch.Tensor] | None"]
 
 _PRIMES = ((5, 3, 7, 2, 11, 13), (3, 7, 2, 5, 13, 11))
 _STEPS = (1, 16)  # primes as they are, and times 16 for references that want whole tiles
@@ -27,6 +28,7 @@ _KEPT = 4  # dims of the user up to this size may be counts or flags, and are tr
 _MOST = 1 << 22  # elements of a probing buffer
 _POWERS = (0, 1, 2)
 _FACTORS = (1, 2, 3, 4)
+_INDICES = 2  # integers are 0 or 1: an index into anything that has two elements
 _RESIZED = "An output with one or more elements was resized"
 _VIEWS = (torch.Tensor.view, torch.Tensor.reshape, torch.reshape)
 
@@ -134,7 +136,7 @@ def _probe(
     seen = Seen(dims, max(64, 2 * prod(dims.values())))
     generator = torch.Generator().manual_seed(1)
     buffers = {p.name: _junk(p, seen.room, generator) for p in signature.pointers}
-    others = {p.name: _junk(p, seen.room, generator) for p in signature.pointers}
+    others = {p.name: _other(p, buffers[p.name], generator) for p in signature.pointers}
 
     def run(changes: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
         given = {name: (changes.get(name, value)).clone().as_subclass(Elastic) for name, value in buffers.items()}
@@ -146,12 +148,37 @@ def _probe(
     for pointer in signature.pointers:
         if not pointer.const:
             _written(seen, pointer.name, base, moved, buffers, others)
+    integers = [p.name for p in signature.pointers if p.const and not buffers[p.name].dtype.is_floating_point]
     for pointer in signature.pointers:
         if pointer.const:
-            seen.roles[pointer.name] = "input"
-            read = _last_read(run, pointer.name, buffers[pointer.name], others[pointer.name], base)
-            seen.sizes[pointer.name] = max(seen.sizes.get(pointer.name, 0), read)
+            name, seen.roles[pointer.name] = pointer.name, "input"
+            fixed = {one: torch.ones_like(buffers[one]) for one in integers if one != name}
+            read = _read(run, name, buffers[name], others[name], fixed)
+            seen.sizes[name] = max(seen.sizes.get(name, 0), read)
     return seen
+
+
+def _read(run: Run, name: str, kept: torch.Tensor, other: torch.Tensor, ones: Mapping[str, torch.Tensor]) -> int:
+    """One past the last element of an input that is read; 0 when integers decide by their contents which ones are.
+
+    All other integers are one, so that factors and masks hide nothing. With zeros for them, factors and masks leave
+    nothing; a table that is looked up is read at its beginning, and what was read of it says nothing of its extent.
+    """
+    most = _last_read(run, name, kept, other, ones)
+    if most is None:
+        return _last_read(run, name, kept, other, {}) or 0
+    if not ones:
+        return most
+    least = _last_read(run, name, kept, other, {one: torch.zeros_like(value) for one, value in ones.items()})
+    looked_up = least is not None and most != least and (least > 0 or most <= _INDICES)
+    return 0 if looked_up else most
+
+
+def _other(pointer: Parameter, kept: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Contents that differ from ``kept`` in every element, of the same kind."""
+    if kept.dtype.is_floating_point:
+        return _junk(pointer, kept.numel(), generator)
+    return (1 - kept.to(torch.int64)).to(kept.dtype)
 
 
 def _junk(pointer: Parameter, size: int, generator: torch.Generator) -> torch.Tensor:
@@ -159,7 +186,7 @@ def _junk(pointer: Parameter, size: int, generator: torch.Generator) -> torch.Te
     dtype: torch.dtype = getattr(torch, pointer.dtype)
     if dtype.is_floating_point:
         return (torch.rand(size, generator=generator, dtype=torch.float64) + 0.25).to(torch.float64)
-    return torch.randint(0, 2, (size,), generator=generator).to(torch.bool if dtype is torch.bool else dtype)
+    return torch.randint(0, _INDICES, (size,), generator=generator).to(dtype)
 
 
 def _run(
@@ -217,16 +244,18 @@ def _written(
 
 
 def _last_read(
-    run: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor] | None],
-    name: str,
-    kept: torch.Tensor,
-    other: torch.Tensor,
-    base: Mapping[str, torch.Tensor],
-) -> int:
-    """One past the last element of an input on which a result depends, by bisection; 0 when none does."""
+    run: Run, name: str, kept: torch.Tensor, other: torch.Tensor, fixed: Mapping[str, torch.Tensor]
+) -> int | None:
+    """One past the last element of an input on which a result depends, by bisection; 0 when none does.
+
+    ``fixed`` are contents of other inputs; None when the reference fails on them.
+    """
+    base = run(fixed)
+    if base is None:
+        return None
 
     def matters_from(start: int) -> bool:
-        found = run({name: torch.cat([kept[:start], other[start:]])})
+        found = run({**fixed, name: torch.cat([kept[:start], other[start:]])})
         return found is None or any(not torch.equal(found[key], value) for key, value in base.items())
 
     low, high = 0, kept.numel()

@@ -93,9 +93,7 @@ def read_inputs(inputs: SkillInputs) -> Read:
     extents, told = _extents(signature, inputs, needs, given)
     roles = {name: need.role for name, need in needs.items() if need.role == "inout"}
     told += tuple(f"'{name}' keeps or builds on what is in it: it is given contents" for name in roles)
-    told += tuple(
-        f"the bound of integers in '{p.name}' is the smallest dim" for p in _drawn_integers(signature, module)
-    )
+    told += tuple(f"integers in '{p.name}' stay below the smallest dim" for p in _drawn_integers(signature, module))
     return Read(inputs, "solve", device, signature, extents, roles, tolerance, modelled, (*notes, *told))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from team.tasks.examples import make_repository
 from team.tasks.signature import Parameter
 from team.tasks.skill import Read
-from team.tasks.spec import TaskSpec, Workload, read_spec
+from team.tasks.spec import REACH, TaskSpec, Workload, read_spec
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _PLAIN_FLAGS = ("-O3", "-std=c++17", "-lineinfo")  # the judge's own, which a task's flags replace
@@ -84,7 +84,8 @@ def _argument(read: Read, pointer: Parameter, workloads: Sequence[Workload]) -> 
         fields.append(f"role = {_quoted(read.roles[pointer.name])}")
     if pointer.dtype.startswith(("int", "uint", "bool")):
         smallest = min((value for one in workloads for value in one.dims.values() if value > 1), default=2)
-        fields += ['values = "integers"', f"high = {min(_NARROW_HIGH.get(pointer.dtype, 2**15), smallest)}"]
+        below = smallest - REACH if smallest > 2 * REACH else smallest  # in range on unlisted shapes, too
+        fields += ['values = "integers"', f"high = {min(_NARROW_HIGH.get(pointer.dtype, 2**15), below)}"]
     return f"{pointer.name} = {{ {', '.join(fields)} }}"
 
 

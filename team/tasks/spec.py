@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from protocol.policy import Policy
 from team.errors import UserError
 
+REACH = 16  # how far below a listed dim a shape that the task does not list may lie
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,7 +12,7 @@ from team.tasks.signature import Parameter, SignatureError, parse_signature
 from team.tasks.sizes import needs_of
 from team.tasks.skill import CAP, Read, SkillInputs, read_inputs
 from team.tasks.skill_folder import make_task
-from team.tasks.spec import Workload
+from team.tasks.spec import REACH, Workload
 from team.tasks.task import load_task
 
 GEMM = """\
@@ -226,3 +226,39 @@ def test_inputs_read_in_a_process_of_their_own_are_the_same_and_so_are_their_fau
 
 def test_what_solve_does_not_take_is_noted(tmp_path: Path) -> None:
     assert read_inputs(inputs(tmp_path / "a", dims={**DIMS, "Z": 3})).notes[0] == "solve takes no Z: not used"
+
+
+# ------------------------------------------------ integers: indices, factors, masks
+
+
+def test_defect_11_a_table_that_is_looked_up_is_as_long_as_the_kernel_says_and_not_as_the_indices_reach() -> None:
+    def looked_up(table: Any, at: Any, y: Any, V: int, n: int) -> None:
+        y[:n].copy_(table[at[:n].long()])
+
+    found = needs("const float* table, const int* at, float* y, int V, int n", looked_up, {"V": 500, "n": 99})
+    assert found == {"table": ("", "input"), "at": ("n", "input"), "y": ("n", "output")}
+
+    def viewed(table: Any, at: Any, y: Any, V: int, n: int) -> None:
+        y[: 4 * n].view(n, 4).copy_(table.view(V, 4)[at[:n].long()])
+
+    assert needs("const float* table, const int* at, float* y, int V, int n", viewed, {"V": 500, "n": 99}) == {
+        "table": ("4*V", "input"), "at": ("n", "input"), "y": ("4*n", "output"),
+    }  # fmt: skip
+
+
+def test_integers_that_are_factors_or_masks_hide_no_size() -> None:
+    def scaled(x: Any, k: Any, mask: Any, y: Any, n: int, m: int) -> None:
+        y[:n].copy_(x[:n] * k[:n] * mask[:m].sum())
+
+    listed = "const float* x, const long* k, const unsigned char* mask, float* y, int n, int m"
+    found = needs(listed, scaled, {"n": 99, "m": 7})
+    assert {name: extent for name, (extent, _) in found.items()} == {"x": "n", "k": "n", "mask": "m", "y": "n"}
+
+
+def test_defect_11_integers_are_in_range_on_every_shape_that_is_checked(tmp_path: Path) -> None:
+    kernel = GEMM.replace("const float *B", "const int *B")
+    read = read_inputs(inputs(tmp_path / "a", kernel=kernel, dims={"M": 64, "N": 48, "K": 80}))
+    assert made(read, tmp_path).spec.arguments["B"].high == 48 - REACH
+    (tmp_path / "small").mkdir()
+    read = read_inputs(inputs(tmp_path / "b", kernel=kernel, dims={"M": 64, "N": 3, "K": 80}))
+    assert made(read, tmp_path / "small").spec.arguments["B"].high == 3
