@@ -5,14 +5,13 @@ position: its counters here do not say how much of the cores or of the memory is
 """
 
 import os
-import shutil
 import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 
 from protocol.messages import ProfileReport, Roofline
 from team.devices.cpu import CpuDevice
+from team.evidence.counters import counted, missing_counters
 from team.evidence.ncu import NcuFailed
 from team.evidence.roofline import peaks_for, roofline
 from team.evidence.subject import timed
@@ -26,37 +25,8 @@ from team.tasks.task import Task
 EVENTS = ("cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses")
 CALLS_MS = 300  # milliseconds of calls per workload
 LIFE_S = 120
-_PERF_S = 20.0
 _RUNNER = Path(__file__).parents[1] / "judge" / "runner"
 TIMES = "times are medians of calls in a row, whose data caches may hold"
-
-
-@cache
-def missing_counters() -> str:
-    """Why ``perf stat`` counts nothing here, in one sentence; empty where it does."""
-    perf = shutil.which("perf")
-    if perf is None:
-        return "perf is not installed, so compiler remarks stand in for counters"
-    command = [perf, "stat", "-x", ",", "-e", "cycles:u", "true"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PERF_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "perf does not run here, so compiler remarks stand in for counters"
-    if counted(done.stderr).get("cycles"):
-        return ""
-    said = " ".join(done.stderr.split())
-    why = "not supported by this machine" if "<not supported>" in said else "not permitted"
-    return f"perf stat counts nothing here (cycles are {why}), so compiler remarks stand in for counters"
-
-
-def counted(output: str) -> dict[str, float]:
-    """Event -> count from ``perf stat -x ,``; what was not counted is left out."""
-    found: dict[str, float] = {}
-    for line in output.splitlines():
-        fields = line.split(",")
-        if len(fields) > 2 and fields[0].replace(".", "", 1).isdigit():
-            found[fields[2].partition(":")[0]] = float(fields[0])
-    return found
 
 
 def ratios(counts: dict[str, float]) -> dict[str, float]:

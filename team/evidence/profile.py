@@ -19,8 +19,8 @@ from protocol.policy import Policy
 from roles.minds.anthropic.key import without_keys
 from team.devices.device import Device
 from team.evidence.compiled import compiler_report
+from team.evidence.counters import missing_counters
 from team.evidence.metrics import Bundle
-from team.evidence.perf import missing_counters
 from team.tasks.spec import read_spec
 
 WORKER_S = 540.0  # seconds; its own steps have shorter deadlines

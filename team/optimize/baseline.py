@@ -25,8 +25,8 @@ from team.optimize.session import Session
 from team.optimize.state import Champion, State, Store
 from team.tasks.apart import read_apart
 from team.tasks.signature import SignatureError
-from team.tasks.skill import Read, SkillInputs, read_inputs
 from team.tasks.skill_folder import make_task
+from team.tasks.skill_inputs import Read, SkillInputs
 from team.tasks.spec import Workload
 
 _CUTLASS = re.compile(r"cutlass::|cute::|#\s*include\s*[<\"](?:cutlass|cute)/")
@@ -86,8 +86,7 @@ def at_gate(folder: Folder, store: Store, stopped: Stopped) -> Stopped:
 
 def _understood(options: Options) -> tuple[Read, tuple[Workload, ...], tuple[str, ...]]:
     _refuse_wrong_backend(options)
-    understand = read_inputs if options.language == "cpp" else read_apart
-    read = understand(
+    read = read_apart(
         SkillInputs(
             kernel=options.baseline,
             reference=options.ref,

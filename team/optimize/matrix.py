@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from team.errors import UserError
-from team.tasks.skill import Read
+from team.tasks.skill_inputs import Read
 from team.tasks.spec import Workload
 
 WEIGHTS = {"small": 0.2, "medium": 0.3, "large": 0.5}

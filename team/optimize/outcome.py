@@ -13,7 +13,7 @@ from protocol.verdict import judge
 from team.optimize import evidence, records
 from team.optimize.artifacts import write_json, write_text
 from team.optimize.branches import Idea, Trial
-from team.optimize.gates import champion_reason
+from team.optimize.gates import champion_reason, states_of
 from team.optimize.session import AGENT, Session
 
 
@@ -117,7 +117,7 @@ def _branches(session: Session, number: int, idea: Idea, trial: Trial) -> dict[s
                 "passed": last.outcome is Outcome.MEASURED,
                 "ms": records.average_ms(seen, session.full, "candidate"),
                 "error": last.detail or None,
-                "states": json.loads((where / "bench.json").read_text())["states"],
+                "states": states_of(last),
                 "parameters": variant.parameters,
                 "race_pairs": seen.pairs,
                 "weighted_geomean_speedup": exp(gain) if gain is not None else None,

@@ -1,7 +1,8 @@
-"""The inputs of a GPU kernel, understood in a process of its own that sees no GPU.
+"""The inputs of a kernel, understood in a process of its own that sees no GPU.
 
-The reference is human-owned code and may touch CUDA while it loads. A context in the process that conducts a run would
-be a stranger on the card for as long as the run lasts, and every measurement would be thrown away.
+The reference is human-owned code: it may never end, end its process, or touch CUDA while it loads. A context in the
+process that conducts a run would be a stranger on the card for as long as the run lasts, and every measurement would be
+thrown away.
 """
 
 import multiprocessing
@@ -10,7 +11,7 @@ from multiprocessing.connection import Connection
 
 from team.errors import UserError
 from team.tasks.signature import SignatureError
-from team.tasks.skill import Read, SkillInputs, read_inputs
+from team.tasks.skill_inputs import Read, SkillInputs
 
 READ_S = 180.0  # seconds to load a reference and to run it on small shapes
 
@@ -40,6 +41,8 @@ def read_apart(inputs: SkillInputs, timeout_s: float = READ_S) -> Read:
 def _read(inputs: SkillInputs, answer: Connection) -> None:
     """The other process: what it found, or the sentence about what is wrong."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    from team.tasks.skill import read_inputs
+
     try:
         answer.send(read_inputs(inputs))
     except SignatureError as error:

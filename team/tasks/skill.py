@@ -12,7 +12,6 @@ subscripts in the kernel, and at last is the product of all dims, outside of whi
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -22,56 +21,12 @@ from team.errors import UserError
 from team.tasks.extents import guess_shape
 from team.tasks.signature import Parameter, Signature, parse_signature
 from team.tasks.sizes import Need, needs_of
+from team.tasks.skill_inputs import Read, SkillInputs
 from team.tasks.task import load_reference
 
 CAP = 1 << 28  # elements of a buffer of which nothing but the product of all dims is known
 BARE = 1 << 20  # elements of every buffer of a kernel that takes no dims
-ATOL, RTOL = 1e-4, 1e-3
 _CPP = (".cpp", ".cc", ".cxx")
-
-
-@dataclass(frozen=True)
-class SkillInputs:
-    """What the user gave. ``dims`` and ``scalars`` are of the full shape; ``shapes`` may name pointers."""
-
-    kernel: Path
-    reference: Path
-    dims: Mapping[str, int]
-    scalars: Mapping[str, float] = field(default_factory=dict)
-    shapes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    ptr_size: int = 0
-    atol: float = ATOL
-    rtol: float = RTOL
-    numerics: str = "reference"
-
-
-@dataclass(frozen=True)
-class Read:
-    """The inputs understood: everything that a task needs but its workloads. ``notes`` say what was decided."""
-
-    inputs: SkillInputs
-    contract: str
-    device: str
-    signature: Signature | None
-    extents: Mapping[str, tuple[str, ...]]
-    roles: Mapping[str, str]
-    tolerance: Mapping[str, tuple[float, float]]
-    modelled: bool
-    notes: tuple[str, ...]
-
-    def bytes_of(self, dims: Mapping[str, int]) -> int | None:
-        """Bytes of all buffers of one launch with these dims; None for Triton, whose ``setup`` alone knows."""
-        if self.signature is None:
-            return None
-        return sum(_elements(self.extents[p.name], dims) * _width(p) for p in self.signature.pointers)
-
-    @property
-    def varying(self) -> tuple[str, ...]:
-        """Dims that some buffer is made of; of a Triton kernel, all."""
-        if self.signature is None:
-            return tuple(self.inputs.dims)
-        used = {word.strip() for shape in self.extents.values() for extent in shape for word in extent.split("*")}
-        return tuple(name for name in self.inputs.dims if name in used)
 
 
 def read_inputs(inputs: SkillInputs) -> Read:
@@ -197,17 +152,6 @@ def _largest(dims: Mapping[str, int]) -> tuple[str, str]:
     if prod(dims.values()) > CAP:
         return str(CAP), f"{CAP} elements are lent, the most that is lent without being asked"
     return "*".join(dims), "the product of all dims is lent"
-
-
-def _elements(extents: Sequence[str], dims: Mapping[str, int]) -> int:
-    words = [word.strip() for extent in extents for word in extent.split("*")]
-    return prod(int(word) if word.isdigit() else dims[word] for word in words)
-
-
-def _width(pointer: Parameter) -> int:
-    import torch
-
-    return getattr(torch, pointer.dtype).itemsize
 
 
 def _drawn_integers(signature: Signature, module: ModuleType) -> list[Parameter]:

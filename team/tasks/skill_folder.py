@@ -9,7 +9,7 @@ from typing import Any
 
 from team.tasks.examples import make_repository
 from team.tasks.signature import Parameter
-from team.tasks.skill import Read
+from team.tasks.skill_inputs import Read
 from team.tasks.spec import REACH, TaskSpec, Workload, read_spec
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)

@@ -10,8 +10,9 @@ from protocol.messages import AxisGaps, KernelProfile, Position, ProfileReport, 
 from protocol.state import CampaignState
 from team.cli import app
 from team.errors import UserError
-from team.evidence import perf
-from team.evidence.perf import counted, ratios
+from team.evidence import counters
+from team.evidence.counters import counted
+from team.evidence.perf import ratios
 from team.profiling import pinned_set, profile_commit
 from team.report.profile_view import render_profile
 
@@ -52,9 +53,9 @@ def test_counters_that_are_not_to_be_had_are_one_sentence(
     (tmp_path / "perf").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "perf").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    perf.missing_counters.cache_clear()
-    said = perf.missing_counters()
-    perf.missing_counters.cache_clear()
+    counters.missing_counters.cache_clear()
+    said = counters.missing_counters()
+    counters.missing_counters.cache_clear()
     assert (words in said) if words else not said
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,20 @@ def run_of(folder: Path) -> Path:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that came to its end."""
+
+    path: Path
+    status: int
+    said: str
+
+    def branch(self, text: str) -> Any:
+        """What is on record of the branch whose parameter is this text, whichever iteration it was in."""
+        for found in (*self.path.glob("iterv*"), *self.path.glob("failed/iterv*")):
+            for row in read(found / "branch_results.json")["branches"]:
+                if row["parameters"] == {"text": text}:
+                    return row
+        raise KeyError(text)

@@ -1,15 +1,16 @@
 """The optimizer skill's own kinds of input on a GPU, through three iterations, with the built-in mind."""
 
+import json
 import logging
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from optimizing import read, run_of
+from optimizing import Ended, proposal, read, run_of
 
 log = logging.getLogger(__name__)
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
 
 GEMM = """\
 #include <cuda_runtime.h>
@@ -69,6 +70,30 @@ def reference(x, y, rows, cols):
 def workload_model(rows, cols):
     return {"flops": 5.0 * rows * cols, "bytes_min": 8.0 * rows * cols}
 """
+SCALE = """\
+#include <cuda_runtime.h>
+__global__ void scale(const float* x, float* y, int n, int turns) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float z = x[i];
+    for (int t = 0; t < turns; t++) z = z * 1.0000001f;
+    y[i] = turns > 64 ? 2.0f * x[i] + 0.0f * z : 2.0f * x[i];
+}
+extern "C" void solve(const float* x, float* y, int n) {
+    HOW
+}
+"""
+SCALE_REF = "def reference(x, y, n):\n    y[:n].copy_(2 * x[:n])\n"
+HOW = {
+    "slow": "scale<<<(n + 255) / 256, 256>>>(x, y, n, 4000);",
+    "honest": "scale<<<(n + 255) / 256, 256>>>(x, y, n, 0);",
+    "own_stream": "static cudaStream_t own = nullptr;\n"
+    "    if (own == nullptr) cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);\n"
+    "    scale<<<(n + 255) / 256, 256, 0, own>>>(x, y, n, 400000);",
+    "too_many_threads": "scale<<<(n + 2047) / 2048, 2048>>>(x, y, n, 0);",
+    "too_much_memory": "scale<<<(n + 255) / 256, 256, 1 << 20>>>(x, y, n, 0);",
+}
+"""``own_stream`` leaves its work to a stream that nobody waits for; the last two launches fail without a word."""
 LAW = "[policy]\ncalibration_restarts = 8\n"
 RUN = ("env.json", "state.json", "summary.md", "final.json", "baseline/bench.json", "baseline/ncu_top.json")
 ITERATION = (
@@ -81,7 +106,7 @@ def optimized(folder: Path, *words: str) -> Path:
     (folder / "law.toml").write_text(LAW)
     command = [sys.executable, "-m", "team.cli", "optimize", *words, "--iterations", "3", "--branches", "2"]
     command += ["--ref", "ref.py", "--campaign", "law.toml", "--ncu-num", "5"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=230, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=390, check=False)
     log.info("%s\n%s", " ".join(words), done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     run = run_of(folder)
@@ -113,3 +138,26 @@ def test_defect_4_a_triton_kernel_goes_through_three_iterations(tmp_path: Path) 
     state = read(optimized(tmp_path, "softmax.py", "--rows=2048", "--cols=4096") / "state.json")
     assert (state["run_status"], state["finished_iterations"]) == ("completed", 3)
     assert state["final"]["full"]["low"] > 1.0
+
+
+def test_defects_8_and_19_work_beside_the_clock_and_a_launch_that_fails(tmp_path: Path) -> None:
+    texts = {name: SCALE.replace("HOW", how) for name, how in HOW.items()}
+    (tmp_path / "scale.cu").write_text(texts.pop("slow"))
+    (tmp_path / "ref.py").write_text(SCALE_REF)
+    idea = proposal("beside", *texts.values())
+    for variant, name in zip(idea["variants"], texts, strict=True):
+        variant |= {"parameters": {"text": name}, "files": {"scale.cu": texts[name]}}
+    (tmp_path / "play.json").write_text(json.dumps({"proposals": [idea]}))
+    (tmp_path / "law.toml").write_text(f"{LAW}looks = [8, 16]\nrace_rounds = 1\n")
+    words = ["optimize", "scale.cu", "--ref", "ref.py", "--n=1048576", "--iterations", "1", "--campaign", "law.toml"]
+    command = [sys.executable, "-m", "team.cli", *words, "--mind", "scripted:play.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=390, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = Ended(run_of(tmp_path), done.returncode, done.stdout)
+    for name in texts:
+        row = ended.branch(name)
+        log.info("%s: %s %s", name, row["states"], row["error"])
+        assert row["passed"] == (name == "honest"), row
+    for name in ("too_many_threads", "too_much_memory"):
+        assert "output 'y' is nan" in ended.branch(name)["error"]  # poison that no launch has overwritten
+    assert read(ended.path / "state.json")["global_champion"]["iter"] == 1

@@ -25,10 +25,17 @@ from team.optimize.records import average_ms, effect_of, stats_of
 from team.optimize.session import Session
 from team.optimize.state import State, Store, held, read_state
 from team.optimize.strict import refuse_reordering
-from team.tasks.skill import SkillInputs, read_inputs
+from team.tasks.skill import read_inputs
+from team.tasks.skill_inputs import SkillInputs
 from team.workspace.objects import Refused
 
 ENVIRONMENT = {"hardware_attempts": 1, "gpus": []}
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference is read here: a process of its own for each test would load torch each time."""
+    monkeypatch.setattr("team.optimize.baseline.read_apart", read_inputs)
 
 
 def options(folder: Path, **more: Any) -> Options:

@@ -10,8 +10,9 @@ from team.errors import UserError
 from team.tasks.apart import read_apart
 from team.tasks.signature import Parameter, SignatureError, parse_signature
 from team.tasks.sizes import needs_of
-from team.tasks.skill import CAP, Read, SkillInputs, read_inputs
+from team.tasks.skill import CAP, read_inputs
 from team.tasks.skill_folder import make_task
+from team.tasks.skill_inputs import Read, SkillInputs
 from team.tasks.spec import REACH, Workload
 from team.tasks.task import load_task
 
