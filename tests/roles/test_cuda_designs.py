@@ -43,11 +43,18 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
         {"items": 8, "lanes0": 64, "lanes1": 64, "persist": 2, "load": "__ldcs"},
         [[300, 40], [2, 1028]],
     ),
+    (ROWS, "rmsnorm", {"items": 4, "persist": 1}, [[300, 40], [2, 1028]]),
+    (ROWS, "softmax", {"items": 4, "work": "as_written"}, [[33, 36], [3, 517]]),
     (ROWS, "layernorm", {"items": 4, "width": 1, "blocks": 4}, [[3, 517], [2, 1028]]),
     (ELEMENTS, "elementwise", {"vectors": 2, "width": 2, "persist": 2, "block": 64, "span": "neighbours"}, [[90, 777]]),
     (ELEMENTS, "scale_shift", {"vectors": 4, "load": "__ldcs", "store": "__stcs", "blocks": 2}, [[5, 133], [3, 1024]]),
     (TRANSPOSE, "transpose", {"width": 4, "group": 2, "load": "__ldg"}, [[72, 100], [70, 33]]),
-    (TRANSPOSE, "transpose_writes", {"tile": 96, "rows": 16, "width": 2, "store": "__stcs"}, [[98, 100], [33, 100]]),
+    (
+        TRANSPOSE,
+        "transpose_writes",
+        {"tile": 96, "rows": 16, "width": 2, "store": "__stcs"},
+        [[98, 100], [33, 100]],
+    ),
 ]
 
 
@@ -160,6 +167,26 @@ def test_unsound_settings() -> None:
         assert not MATMUL_TENSOR.sound({**defaults(MATMUL_TENSOR), **wrong})
     assert not ROWS.sound({**defaults(ROWS), "lanes0": 128, "lanes1": 64})
     assert all(family.sound(defaults(family)) for family in FAMILIES)
+
+
+def test_rows_are_written_with_the_work_done_once_unless_it_is_asked_for_as_it_was() -> None:
+    once, twice = (design(ROWS, "softmax", {"work": work}) for work in ("once", "as_written"))
+    assert [text[: text.index("_long(")].count("expf(") for text in (once, twice)] == [1, 2]
+    assert "/ sum;" in twice
+    assert "output_items[item] * reciprocal" in once
+
+
+def test_a_fixed_grid_loads_what_is_the_same_for_every_row_once() -> None:
+    walking = design(ROWS, "rmsnorm", {"persist": 4})
+    assert walking.index("load_row<LANES, V>(weight_items") < walking.index("for (int row = blockIdx.x")
+    assert walking.index("load_row<LANES, V>(x_items") > walking.index("for (int row = blockIdx.x")
+
+
+def test_small_problems_keep_tall_sums_while_two_warps_are_left() -> None:
+    setting = {**defaults(MATMUL_TILE), "bm": 128, "bn": 128, "tm": 8, "tn": 8, "small": 132}
+    assert MATMUL_TILE.sound(setting)
+    assert MATMUL_TILE.sound({**defaults(MATMUL_TILE), "small": 132})
+    assert not MATMUL_TILE.sound({**defaults(MATMUL_TILE), "across": 16, "small": 132})
 
 
 def test_both_roles_find_designs() -> None:

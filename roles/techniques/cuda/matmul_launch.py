@@ -160,10 +160,17 @@ class Launching:
         return nest(f"if ({down} > 0 && {across} > 0)", body, self._unit)
 
     def _smaller(self, sizes: list[str]) -> list[str]:
-        """Half of the block's tile each way; the inner tile halved where that keeps a whole instruction or vector."""
-        least = 4 if self.inner[0] == "TM" else 16
-        inner = [f"({size} > {least} ? {size} / 2 : {least})" for size in sizes[2:]]
-        return [f"{sizes[0]} / 2", f"{sizes[1]} / 2", *inner]
+        """Half of the block's tile each way; the inner tile halved where that keeps a whole instruction or vector.
+
+        Scalar sums stay as tall as they are where two warps are left: the more sums a value read from shared memory
+        serves, the better.
+        """
+        bm, bn, first, second = sizes
+        if self.inner[0] != "TM":
+            return [f"{bm} / 2", f"{bn} / 2", *(f"({size} > 16 ? {size} / 2 : 16)" for size in (first, second))]
+        width = f"({second} > 4 ? {second} / 2 : 4)"
+        height = f"({bm} / 2 / {first} * ({bn} / 2 / {width}) >= 64 || {first} == 4 ? {first} : {first} / 2)"
+        return [f"{bm} / 2", f"{bn} / 2", height, width]
 
     def _by_alignment(self, sizes: list[str]) -> list[str]:
         kernel = self.product.plane.kernel

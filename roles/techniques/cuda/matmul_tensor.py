@@ -54,6 +54,16 @@ class TensorStaging(Staging):
         """A member of the union."""
         return f"shared.tile.{operand.letter}"
 
+    def pitch(self, operand: Operand) -> str:
+        """Length of a tile's row. A fragment takes four values of eight rows where depth is fast, else eight values of
+        four rows; with rows of 4 and 8 banks more than a multiple of 16 and 32 each of them lies in a bank of its own.
+        """
+        return "BK + PAD" if operand.along else f"{operand.size} + PAD + 4"
+
+    def shape(self, operand: Operand) -> str:
+        """See ``Staging``."""
+        return f"[{operand.size if operand.along else 'BK'}][{self.pitch(operand)}]"
+
 
 @dataclass(frozen=True)
 class TensorWriter:
@@ -127,7 +137,7 @@ class TensorWriter:
         kind = f"nvcuda::wmma::fragment<nvcuda::wmma::matrix_{letter}, 16, 16, 8, nvcuda::wmma::precision::tf32, "
         kind += f"nvcuda::wmma::{layout}>"
         place = self.staging.slot(operand, "buffer", "step", f"warp_{at} + t{side} * 16")
-        width = "BK + PAD" if along else f"B{side.upper()} + PAD"
+        width = self.staging.pitch(operand)
         load = [
             f"{kind} values;",
             f"nvcuda::wmma::load_matrix_sync(values, &{place}, {width});",
@@ -194,7 +204,7 @@ class MatmulTensorFamily:
         "splits": (1, 2, 4, 8),
         "small": (0, 132, 264, 66),
         "staging": ("registers", "async"),
-        "width": (1, 4),
+        "width": (4, 1),
     }
 
     def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:

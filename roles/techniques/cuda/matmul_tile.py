@@ -145,7 +145,7 @@ def loads() -> list[str]:
 def shared_bytes(setting: Mapping[str, Parameter]) -> int:
     """Shared memory of the tiles, in the larger of their two layouts."""
     bm, bn, bk, pad, stages = (int(setting[name]) for name in ("bm", "bn", "bk", "pad", "stages"))
-    return 4 * stages * sum(max(side * (bk + pad), bk * (side + pad)) for side in (bm, bn))
+    return 4 * stages * sum(max(side * (bk + pad), bk * (side + pad + 4)) for side in (bm, bn))
 
 
 def launch_options(setting: Mapping[str, Parameter]) -> list[str]:
@@ -179,7 +179,7 @@ class MatmulTileFamily:
         "splits": (1, 2, 4, 8),
         "small": (0, 132, 264, 66),
         "staging": ("registers", "async"),
-        "width": (1, 4),
+        "width": (4, 1),
     }
 
     def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
@@ -212,7 +212,10 @@ class MatmulTileFamily:
 
 
 def _halved(bm: int, bn: int, tm: int, tn: int) -> dict[str, Parameter]:
-    return {"bm": bm // 2, "bn": bn // 2, "tm": max(4, tm // 2), "tn": max(4, tn // 2)}
+    """The instance for small problems, as ``Launching`` writes it."""
+    width = max(4, tn // 2)
+    height = tm if bm // 2 // tm * (bn // 2 // width) >= 64 or tm == 4 else tm // 2
+    return {"bm": bm // 2, "bn": bn // 2, "tm": height, "tn": width}
 
 
 MATMUL_TILE = MatmulTileFamily()

@@ -1,7 +1,7 @@
 """A group of threads a row in place of one thread a row: a warp for short rows, a block for long ones."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
 from roles.techniques.cuda.row_functions import COLUMN, combine, load_row, store_row
 from roles.techniques.cuda.row_writer import RowWriter
 from roles.techniques.cuda.rows import RowProgram, row_program
+from roles.techniques.cuda.serial import CudaHoistReciprocal, CudaStoreOnce
 from roles.techniques.transform import Choices
 
 _RESERVED = frozenset(["lane", "item", "column", "load_row", "store_row", "LANES", "ITEMS", "V", "float4"])
@@ -53,6 +54,23 @@ def rows_in(source: Source) -> tuple[Rows, ...]:
     return tuple(found) if not _RESERVED & identifiers(source.root) else ()
 
 
+def leaner(rows: Rows) -> Rows:
+    """The same rows with values kept that are computed twice, and divisions by one value a row made once."""
+    text = _leaner(rows.source.text, rows.kernel.name)
+    program = _program_in(text, rows.kernel.name)
+    return rows if program is None else replace(rows, source=parse(text, "cuda"), program=program)
+
+
+@lru_cache(maxsize=32)
+def _leaner(text: str, name: str) -> str:
+    """The text after each serial transform that leaves a row program of the kernel."""
+    for transform in (CudaStoreOnce(), CudaHoistReciprocal()):
+        site = next((each for each in transform.applies(text) if each.key.startswith(f"{name}:")), None)
+        changed = transform.apply(text, site, {}) if site is not None else text
+        text = changed if _program_in(changed, name) is not None else text
+    return text
+
+
 def _program_in(text: str | None, name: str) -> RowProgram | None:
     """The row program of one kernel of a text."""
     kernels = kernels_in(parse(text, "cuda").root) if text is not None else []
@@ -70,11 +88,12 @@ class RowsFamily:
         "block": (256, 128, 512, 64),
         "lanes0": (32, 64, 128),
         "lanes1": (128, 64, 256),
-        "lanes2": (512, 256, 1024),
+        "lanes2": (256, 512, 1024),
         "lanes3": (1024, 512),
         "blocks": (1, 2, 4, 8),
         "persist": (0, 4, 2, 8, 1, 16),
         "width": (4, 2, 1),
+        "work": ("once", "as_written"),
         "load": LOADS,
         "store": STORES,
     }
@@ -88,6 +107,7 @@ class RowsFamily:
         found = next((each for each in rows_in(source) if each.kernel.name == kernel), None)
         if found is None:
             return None
+        found = leaner(found) if setting["work"] == "once" else found
         source, program = found.source, found.program
         writer = RowWriter(source, program, setting)
         lines = [*_functions(program, writer), *_kernels(self, source, writer)]

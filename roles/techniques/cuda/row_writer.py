@@ -43,9 +43,10 @@ class RowWriter:
         if not self.persistent:
             return [*self._place(), *steps]
         program = self.program
+        shared = [line for number in range(len(program.steps)) for line in self._loaded(number, same=True)]
         first = f"{program.type} {program.row} = blockIdx.x * blockDim.y + threadIdx.y"
         walk = f"for ({first}; {program.row} < {program.rows}; {program.row} += gridDim.x * blockDim.y)"
-        return ["const int lane = threadIdx.x;", *nest(walk, steps, self.source.indent_unit)]
+        return ["const int lane = threadIdx.x;", *shared, *nest(walk, steps, self.source.indent_unit)]
 
     def long(self) -> list[str]:
         """The kernel for longer rows."""
@@ -66,8 +67,11 @@ class RowWriter:
 
     def read_only(self) -> bool:
         """True when no array whose row is loaded into registers is written by the kernel."""
-        loaded = {each.array for step in self.program.passes for each in step.accesses if not each.write}
-        return not any(self._written(array) for array in loaded)
+        first: dict[str, Access] = {}
+        for step in self.program.passes:
+            for each in self._in_order(step):
+                first.setdefault(each.array, each)
+        return not any(self._written(array) for array, access in first.items() if not access.write)
 
     def cached(self) -> dict[str, Access]:
         """Arrays that are kept in registers: contiguous floats whose row starts are aligned whenever cols % 4 == 0."""
@@ -91,11 +95,24 @@ class RowWriter:
             return self._scalar(step)
         cached = self.cached()
         used = {each.array for each in step.accesses if each.array in cached}
-        first = [array for array in sorted(used) if not self._uses(array, number, before=True)]
         last = [array for array in sorted(used) if self._written(array) and not self._written_after(array, number)]
-        loads = [line for array in first for line in self._load(array, cached[array], step)]
+        loads = self._loaded(number, same=False)
         stores = [self._moved("store_row", array, cached[array]) for array in last if array in step.writes]
         return [*loads, *self._started(step), *self._items(step, cached), *self._combined(step), *stores]
+
+    def _loaded(self, number: int, same: bool) -> list[str]:
+        """Loads of the arrays that a step is the first to use: those whose row is the ``same`` for all rows of a fixed
+        grid, which are loaded once, or the others."""
+        step, cached = self.program.steps[number], self.cached()
+        if isinstance(step, Scalar):
+            return []
+        used = sorted({each.array for each in step.accesses if each.array in cached})
+        first = [array for array in used if not self._uses(array, number, before=True)]
+        mine = [array for array in first if self._same_for_all(array, cached[array], step) == same]
+        return [line for array in mine for line in self._load(array, cached[array], step)]
+
+    def _same_for_all(self, array: str, access: Access, step: Pass) -> bool:
+        return self.persistent and not self._written(array) and offset_of(access, step.loop.variable) == {}
 
     def _uses(self, array: str, number: int, before: bool) -> bool:
         steps = self.program.steps[:number] if before else self.program.steps[number + 1 :]

@@ -21,8 +21,9 @@ from roles.techniques.cuda.planes import Plane, all_accesses, apart, plane_of
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
-_NAMES = "tile slow_at fast_at at part items V THREADS block_at band band_top band_rows"
+_NAMES = "tile slow_at fast_at at part step items V THREADS STEPS block_at band band_top band_rows"
 _RESERVED = frozenset(_NAMES.split())
+_MOST_MOVES = 18  # of single values by one thread; each waits in a register until it is put into the tile
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,12 @@ class TransposeFamily:
     title: ClassVar[str] = "padded tiles"
     core: ClassVar[tuple[str, ...]] = ("tile", "rows")
     options: ClassVar[Choices] = {
-        "tile": (32, 64, 96),
+        "tile": (64, 32, 96),
         "rows": (8, 16, 4, 32),
         "padding": (1, 2, 3, 5),
         "blocks": (1, 2, 4, 8),
         "group": (0, 4, 8, 16, 2),
-        "width": (1, 4, 2),
+        "width": (4, 1, 2),
         "load": LOADS,
         "store": STORES,
     }
@@ -102,7 +103,7 @@ class TransposeFamily:
         """See ``Family``: the blocks asked for fit, and a block's threads find whole vectors to move."""
         threads, tile = 32 * int(setting["rows"]), int(setting["tile"])
         shared = 4 * tile * (tile + int(setting["padding"]))
-        moves = tile * tile // int(setting["width"]) >= threads
+        moves = threads <= tile * tile // int(setting["width"]) and tile * tile <= _MOST_MOVES * threads
         return moves and threads * int(setting["blocks"]) <= 2048 and shared * int(setting["blocks"]) <= 160 * 1024
 
 
@@ -131,14 +132,17 @@ class TransposeWriter:
         return self.found.plane.kernel.name
 
     def kernel(self) -> list[str]:
-        """Rows in, columns out."""
+        """Rows in, columns out. All of a thread's loads are under way before the first value goes into the tile."""
         found, plane, name = self.found, self.found.plane, self._name
         p, q = found.p, found.q
         body = [
             f"constexpr int THREADS = 32 * {name}_rows;",
+            f"constexpr int STEPS = ({name}_tile * {name}_tile / V + THREADS - 1) / THREADS;",
             f"__shared__ float tile[{name}_tile][{name}_tile + {name}_padding];",
             *self._place(),
-            *self._walk(p, q, self._read()),
+            "alignas(16) float items[STEPS][V];",
+            *self._walk(p, q, self._by_width(self._load)),
+            *self._walk(p, q, self._kept()),
             "__syncthreads();",
             *self._walk(q, p, self._written()),
         ]
@@ -168,31 +172,31 @@ class TransposeWriter:
         return lines
 
     def _walk(self, slow: str, fast: str, work: list[str]) -> list[str]:
-        """Neighbouring threads take neighbouring vectors along ``fast``."""
+        """Neighbouring threads take neighbouring vectors along ``fast``, as often as the tile has them."""
         plane, name = self.found.plane, self._name
+        tail = f"at < {name}_tile * {name}_tile / V"
         element = [
+            "const int at = threadIdx.x + step * THREADS;",
             f"const int slow_at = at / ({name}_tile / V), fast_at = at % ({name}_tile / V) * V;",
             f"const {plane.type} {slow} = {slow}_first + slow_at;",
             f"const {plane.type} {fast} = {fast}_first + fast_at;",
-            *nest(f"if ({slow} < {plane.bound[slow]} && {fast} < {plane.bound[fast]})", work, self._unit),
+            *nest(f"if ({tail} && {slow} < {plane.bound[slow]} && {fast} < {plane.bound[fast]})", work, self._unit),
         ]
-        over = f"for (int at = threadIdx.x; at < {name}_tile * {name}_tile / V; at += THREADS)"
-        return ["#pragma unroll", *nest(over, element, self._unit)]
+        return ["#pragma unroll", *nest("for (int step = 0; step < STEPS; step++)", element, self._unit)]
 
-    def _read(self) -> list[str]:
-        """Load V neighbours; their values go into one row of the tile."""
+    def _kept(self) -> list[str]:
+        """V values go into one row of the tile."""
         found, q = self.found, self.found.q
-        value = substituted(found.value, [(found.read, "items[part]")])
+        value = substituted(found.value, [(found.read, "items[step][part]")])
         shifted = re.sub(rf"\b{q}\b", f"({q} + part)", value)
         store = [f"tile[slow_at][fast_at + part] = {shifted};"]
-        parts = ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", store, self._unit)]
-        return ["alignas(16) float items[V];", *self._by_width(self._load), *parts]
+        return ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", store, self._unit)]
 
     def _written(self) -> list[str]:
         """Collect V neighbours from one column of the tile and store them."""
-        collect = ["items[part] = tile[fast_at + part][slow_at];"]
+        collect = ["items[step][part] = tile[fast_at + part][slow_at];"]
         parts = ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", collect, self._unit)]
-        return ["alignas(16) float items[V];", *parts, *self._by_width(self._store)]
+        return [*parts, *self._by_width(self._store)]
 
     def _by_width(self, move: Callable[[str], str]) -> list[str]:
         width = int(self.setting["width"])
@@ -203,11 +207,11 @@ class TransposeWriter:
 
     def _load(self, kind: str) -> str:
         value = loaded(str(self.setting["load"]), kind, f"&{text_of(self.found.read)}")
-        target = f"*reinterpret_cast<{kind}*>(items)" if kind != "float" else "items[0]"
+        target = f"*reinterpret_cast<{kind}*>(items[step])" if kind != "float" else "items[step][0]"
         return f"{target} = {value};"
 
     def _store(self, kind: str) -> str:
-        return stored(str(self.setting["store"]), kind, f"&{text_of(self.found.target)}", "items")
+        return stored(str(self.setting["store"]), kind, f"&{text_of(self.found.target)}", "items[step]")
 
     def launch(self) -> list[str]:
         """The host's statement."""
