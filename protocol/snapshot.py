@@ -22,7 +22,11 @@ from protocol.state import apply
 from protocol.wire import WireError, decode, pack
 
 EVERY = 1500
-"""Events between two snapshots: what a reader folds at most beyond one."""
+SHARE = 40
+"""Events between two snapshots, which is what a reader folds at most beyond one: so many, or that part of the ledger.
+
+What a state holds grows with the ledger, so at equal distances the cost of snapshots per event would grow, too.
+"""
 
 _SEARCH, _FINDINGS, _BASELINE = "search/", "findings/", "baseline/"
 """What names of settled records begin with that are no experiments'."""
@@ -59,6 +63,11 @@ def _onwards(source: Source, state: CampaignState) -> tuple[CampaignState, int]:
     for event in source.events(after=remembered, samples=False):
         apply(state, event)
     return state, remembered
+
+
+def distance(last_seq: int) -> int:
+    """Events between the last snapshot and the next one, when the ledger holds ``last_seq``."""
+    return max(EVERY, last_seq // SHARE)
 
 
 def snapshot_of(state: CampaignState, whole: bool) -> Snapshot:

@@ -18,6 +18,7 @@ import random
 import resource
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -67,6 +68,7 @@ from protocol.messages import (  # noqa: E402
     WorkloadCheck,
 )
 from protocol.policy import Policy  # noqa: E402
+from protocol.sequential import decide  # noqa: E402
 from protocol.snapshot import restore  # noqa: E402
 from team import garbage  # noqa: E402
 from team.commits import Commits  # noqa: E402
@@ -76,7 +78,13 @@ RESTARTS = (2, 2, 2, 4, 4, 4, 4, 8, 16, 32)
 """Restarts of four pairs that a decision took: most are plain after 8 or 16 pairs (``two-h200-campaign.txt``)."""
 POOL = 40
 """Measurements of each size that are made beforehand; making them is the agents' work, not the coordinator's."""
+YARDSTICK_EVERY = 500
+"""Events between two looks at how fast the machine is."""
 WORDS = "one line as long as a mind writes it, saying what limits the kernel and where that was seen in the profile"
+
+_LAW = Policy()
+_FIXED: dict[str, Any] = {}
+"""The report that ``yardstick`` works on."""
 
 
 @dataclass
@@ -84,7 +92,10 @@ class Measured:
     """Latencies of reports in seconds, and what each window of events cost."""
 
     reports: list[float] = field(default_factory=list[float])
-    windows: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
+    windows: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    """Events and CPU seconds at the begin of each window."""
+    yardsticks: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    """Events, and CPU seconds that a fixed piece of work took then: how fast the machine was."""
     reported: int = 0
 
 
@@ -121,6 +132,10 @@ class Agents:
     def measured(self, gain: float) -> dict[str, Any]:
         """A measurement as it arrives over the wire."""
         return self.dice.choice(self._pool[gain, self.dice.choice(RESTARTS)])
+
+    def usual(self) -> dict[str, Any]:
+        """The same measurement every time."""
+        return self._pool[0.0, 8][0]
 
     def plan(self, cites: str) -> dict[str, Any]:
         """A plan as it arrives over the wire."""
@@ -302,29 +317,54 @@ async def play(lead: Lead, agents: Agents, count: int, events: int, callers: int
 
 
 async def watch(lead: Lead, seen: Measured, window: int) -> None:
-    """Note the clock and the CPU time at every so many events."""
+    """Note the CPU time at every so many events, and between them how fast the machine is."""
+    state = lead.coordination.state
     while True:
-        if lead.coordination.state.last_seq >= window * len(seen.windows):
-            seen.windows.append((lead.coordination.state.last_seq, time.perf_counter(), time.process_time()))
+        if state.last_seq >= window * len(seen.windows):
+            spent = sum(seconds for _, seconds in seen.yardsticks)
+            seen.windows.append((state.last_seq, time.process_time() - spent))
+        if state.last_seq >= YARDSTICK_EVERY * len(seen.yardsticks):
+            seen.yardsticks.append((state.last_seq, yardstick()))
         await asyncio.sleep(0.01)
 
 
+def yardstick() -> float:
+    """CPU seconds of a fixed piece of work of the coordinator's kind: a report validated, said and decided, thrice."""
+    begun = time.thread_time()
+    for _ in range(3):
+        told = Measurement.model_validate(_FIXED)
+        told.model_dump(mode="json")
+        decide(told.restarts, WEIGHTS, None, _LAW)
+    return time.thread_time() - begun
+
+
 def growth(seen: Measured) -> dict[str, Any]:
-    """CPU microseconds per event in each window, and the slope of a straight line through them per 100,000 events."""
+    """CPU time per event in each window, in us and in yardsticks of that window (a shared machine is not always as
+    fast), and the slopes of straight lines through them over 100,000 events, as shares of where the lines begin."""
     marks = np.array(seen.windows)
-    events = np.diff(marks[:, 0])
-    cost = (1e6 * np.diff(marks[:, 2]) / events).tolist()
+    sticks = np.array(seen.yardsticks)
     middle = (marks[1:, 0] + marks[:-1, 0]) / 2e5
-    kept = slice(1, None)  # the first window holds the baselines
-    if len(cost) < 6:
-        return {"cpu us per event by window": [round(one, 1) for one in cost]}
-    (slope, level), spread = np.polyfit(middle[kept], cost[kept], 1, cov=True)
-    return {
-        "cpu us per event by window": [round(one, 1) for one in cost],
-        "us per event at the start of the line": round(float(level), 1),
-        "growth over 100,000 events, us per event": round(float(slope), 1),
-        "its 95 % interval": [round(float(slope) + side * 1.96 * float(np.sqrt(spread[0, 0])), 1) for side in (-1, 1)],
+    cost = np.diff(marks[:, 1]) / np.diff(marks[:, 0])
+    pace = [
+        float(np.median(sticks[(sticks[:, 0] >= begin) & (sticks[:, 0] <= end), 1]))
+        for begin, end in zip(marks[:-1, 0], marks[1:, 0], strict=True)
+    ]
+    told: dict[str, Any] = {
+        "cpu us per event by window": np.round(1e6 * cost, 1).tolist(),
+        "yardstick by window, us": np.round(1e6 * np.array(pace), 0).tolist(),
     }
+    if len(cost) >= 6:
+        told["growth of us per event"] = slope(middle[1:], cost[1:])  # the first window holds the baselines
+        told["growth of yardsticks per event"] = slope(middle[1:], (cost / np.array(pace))[1:])
+    return told
+
+
+def slope(middle: Any, cost: Any) -> str:
+    """Per cent over 100,000 events with the 95 % interval of the line's slope."""
+    (steep, level), spread = np.polyfit(middle, cost, 1, cov=True)
+    half = 1.96 * float(np.sqrt(spread[0, 0]))
+    share = [100.0 * (float(steep) + side * half) / float(level) for side in (0, -1, 1)]
+    return f"{share[0]:+.1f} % [{share[1]:+.1f}, {share[2]:+.1f}]"
 
 
 @contextmanager
@@ -371,11 +411,17 @@ def status(folder: Path, told: dict[str, Any]) -> None:
     told["status, s"] = {"best": round(min(walls), 2), "median": round(sorted(walls)[2], 2), "cpu": round(min(cpus), 2)}
 
 
+def optimised() -> bool:
+    """Whether this Python was built with profile-guided optimisation, as distributions build it."""
+    return "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS"))
+
+
 def machine() -> dict[str, Any]:
     cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), ":?")
+    python = f"{platform.python_version()}, {'with' if optimised() else 'without'} profile-guided optimisation"
     return {
         "cores": os.cpu_count(), "cpu": cpu.split(":")[1].strip(), "load before": os.getloadavg(),
-        "python": platform.python_version(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "python": python, "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     }  # fmt: skip
 
 
@@ -397,6 +443,7 @@ def main() -> int:
         with Ledger(path, writer=True) as ledger:
             ledger.store([row_of(ev.Event(seq=1, time=time.time(), agent="", body=first_event(asked.agents)))])
         lead, agents = Lead(path), Agents(1)
+        _FIXED.update(agents.usual())
         begun, cpu = time.perf_counter(), time.process_time()
         window = max(1000, asked.events // 20)
         seen = asyncio.run(play(lead, agents, asked.agents, asked.events, asked.callers, window))

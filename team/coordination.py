@@ -35,8 +35,7 @@ from protocol.messages import (
 )
 from protocol.sequential import agrees, combine, decide
 from protocol.simplicity import is_simpler
-from protocol.snapshot import EVERY as SNAPSHOT_EVERY
-from protocol.snapshot import restore, snapshot_of
+from protocol.snapshot import distance, restore, snapshot_of
 from protocol.state import CampaignState, apply
 from protocol.verdict import judge
 
@@ -65,9 +64,9 @@ class Coordination:
         for event in self._ledger.append(self._clock(), entries):
             apply(self.state, event)
 
-    def remember(self, after: int = SNAPSHOT_EVERY) -> bool:
+    def remember(self, after: int | None = None) -> bool:
         """Leave a snapshot of the state beside the events, when that many came after the last one; whether it did."""
-        if self.state.last_seq - self._remembered < after:
+        if self.state.last_seq - self._remembered < (distance(self.state.last_seq) if after is None else after):
             return False
         self._ledger.remember(snapshot_of(self.state, whole=not self._remembered))
         self._remembered = self.state.last_seq
