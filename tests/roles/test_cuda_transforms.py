@@ -85,7 +85,6 @@ def test_result_is_kept(kind: type[TreeTransform], kernel: str, workbench) -> No
         (LaunchBounds, TransposeTile, "transpose"),
         (GridStride, VectoriseElements, "elementwise"),
         (RowGroups, CudaKnobs, "softmax"),
-        (RowGroups, CudaHoistReciprocal, "softmax"),
         (MatmulTile, CudaKnobs, "matmul"),
     ],
 )
