@@ -56,6 +56,17 @@ name = "odd"
 dims = { rows = 67, cols = 515 }
 """
 
+LIGHT_LAW = """
+[policy]
+threshold = 0.1
+looks = [4, 8, 16, 32]
+pairs_per_restart = 2
+screen_pairs = 2
+struck_restarts = 1
+calibration_restarts = 4
+"""
+"""For campaigns that are about what happens and not about how surely it is told: large gains, told early in calm."""
+
 
 @dataclass
 class Bench:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from campaign_bench import KERNEL, Bench
+from campaign_bench import KERNEL, LIGHT_LAW, Bench
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "roles"))
 
@@ -20,14 +20,6 @@ from protocol import events as ev
 from roles.minds.anthropic.prices import TABLE, Usage
 
 KEY = "sesame-open-5678"
-LAW = """
-threshold = 0.1
-looks = [4, 8]
-pairs_per_restart = 2
-screen_pairs = 2
-struck_restarts = 1
-calibration_restarts = 4
-"""
 WORDS = dict.fromkeys(("bottleneck", "evidence", "mechanism", "disproof", "fallback"), "words")
 EACH = Usage(input=1000, output=100, cache_write=200, cache_read=50).dollars(TABLE["claude-opus-5-5"])
 LOOK = use("read_file", path="row_energy.cpp")
@@ -62,7 +54,7 @@ def campaign(
     with serve(script) as api:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        text = f'[policy]\n{LAW}{law}\n[[agents]]\nrole = "explorer"\nmind = "anthropic"\noptions = {{ turns = 4 }}\n'
+        text = f'{LIGHT_LAW}{law}\n[[agents]]\nrole = "explorer"\nmind = "anthropic"\noptions = {{ turns = 4 }}\n'
         (bench.home.parent / "campaign.toml").write_text(text)
         yield api
 

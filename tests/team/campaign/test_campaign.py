@@ -1,16 +1,26 @@
 """One whole campaign through the command line, and everything that a user does with it afterwards."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from campaign_bench import Bench, git
+from campaign_bench import LIGHT_LAW, Bench, git
 
 from protocol.messages import Verdict
+from team.devices.cpu import cpu_devices
+from team.errors import UserError
+from team.judge.client import Judge
+from team.scope import scope_of
+
+SUBMISSION_RUNS = 2
 
 
 def test_a_campaign_from_start_to_submission(bench: Bench) -> None:
     before = git(bench.task, "for-each-ref") + git(bench.task, "status", "--porcelain")
-    done = bench.call("run", str(bench.task), "--yes", "--experiments", "4")
+    campaign = bench.home.parent / "campaign.toml"
+    campaign.write_text(f"{LIGHT_LAW}submission_runs = {SUBMISSION_RUNS}\n")
+    done = bench.call("run", str(bench.task), "--yes", "--experiments", "3", "--campaign", str(campaign))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "explorer-1" in done.stdout
     assert "kernelteam submit" in done.stdout
@@ -55,9 +65,9 @@ def test_a_campaign_from_start_to_submission(bench: Bench) -> None:
 
 
 def _check_submission(bench: Bench) -> None:
-    """Five runs in a clean clone, a tag, the kernel's file, and a note that says it all."""
+    """The law's runs in a clean clone, a tag, the kernel's file, and a note that says it all."""
     (submission,) = bench.state().submissions
-    assert len(submission.runs) == 5
+    assert len(submission.runs) == SUBMISSION_RUNS
     assert submission.over == "autodev/fast"
     assert git(bench.task, "rev-parse", "submission-fast-v1") == git(bench.task, "rev-parse", "autodev/fast")
     artifact = bench.run / "submissions" / "submission-fast-v1"
@@ -66,8 +76,35 @@ def _check_submission(bench: Bench) -> None:
     )
     note = git(bench.task, "show", "autodev/fast:kernels/row_energy/notes/submission_fast.md")
     assert note == (artifact / "submission_fast.md").read_text()
-    for heading in ("average of 5 full evaluations", "Headline techniques", "What did not work", "What remains"):
+    for heading in (
+        f"average of {SUBMISSION_RUNS} full evaluations",
+        "Headline techniques",
+        "What did not work",
+        "What remains",
+    ):
         assert heading in note
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    with Judge(cpu_devices(1)[0], tmp_path_factory.mktemp("judge")) as judge:
+        yield judge
+
+
+class Lent:
+    """The warm judge in place of a new one for each scope."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def __call__(self, device: object, scratch: Path) -> "Lent":
+        return self
+
+    def __enter__(self) -> Judge:
+        return self._judge
+
+    def __exit__(self, *error: object) -> None:
+        """It stays warm."""
 
 
 @pytest.mark.parametrize(
@@ -78,32 +115,38 @@ def _check_submission(bench: Bench) -> None:
         ("reference.py", "def reference(**kwargs):\n    raise RuntimeError('boom')\n", "boom"),
         ("reference.py", "def reference(x, y, rows, cols):\n    y.fill_(7)\n", "incorrect"),
         ("row_energy.cpp", 'extern "C" void solve(wibble* x) {}\n', "wibble"),
-        (
-            "row_energy.cpp",
-            'extern "C" void solve(const float* x, float* y, int rows, int cols) { return 1; }\n',
-            "build",
-        ),
     ],
 )
-def test_bad_input_is_one_sentence_and_leaves_nothing(bench: Bench, name: str, text: str, says: str) -> None:
+def test_bad_input_is_one_sentence(
+    bench: Bench, warm: Judge, monkeypatch: pytest.MonkeyPatch, name: str, text: str, says: str
+) -> None:
+    monkeypatch.setenv("KERNELTEAM_HOME", str(bench.home))
+    monkeypatch.setattr("team.scope.Judge", Lent(warm))
     (bench.task / name).write_text(text)
+    git(bench.task, "commit", "-q", "-a", "-m", "worse")
+    with pytest.raises(UserError, match=says):
+        scope_of(bench.task, None, None, None, None, 0)
+    assert not bench.home.exists() or not list(bench.home.glob("runs/*"))
+
+
+def test_a_kernel_that_does_not_build_ends_the_command_and_leaves_nothing(bench: Bench) -> None:
+    wrong = 'extern "C" void solve(const float* x, float* y, int rows, int cols) { return 1; }\n'
+    (bench.task / "row_energy.cpp").write_text(wrong)
     git(bench.task, "commit", "-q", "-a", "-m", "worse")
     done = bench.call("run", str(bench.task), "--yes")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert says in done.stderr
+    assert "build" in done.stderr
     assert "Traceback" not in done.stderr
     assert not bench.home.exists() or not list(bench.home.glob("runs/*"))
     assert bench.gone()
 
 
-def test_no_repository_no_task_no_compiler(bench: Bench, tmp_path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    assert "no task.toml" in bench.call("run", str(empty), "--yes").stderr
+def test_no_repository_and_no_such_mind(bench: Bench, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
     for path in bench.task.iterdir():
-        (empty / path.name).write_bytes(path.read_bytes())
-    assert "not in a git repository" in bench.call("run", str(empty), "--yes").stderr
-    assert "mind 'genius'" in bench.call("run", str(bench.task), "--yes", "--agents", "explorer:genius").stderr
-    assert "no campaign" in bench.call("status").stderr
-    for command in (("resume",), ("stop",), ("log",), ("report",), ("submit",)):
-        assert bench.call(*command).returncode == 2
+        (bare / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(UserError, match="not in a git repository"):
+        scope_of(bare, None, None, None, None, 0)
+    with pytest.raises(UserError, match="mind 'genius'"):
+        scope_of(bench.task, "explorer:genius", None, None, None, 0)

@@ -1,6 +1,6 @@
 """A campaign whose explorer is a small shell script."""
 
-from campaign_bench import Bench
+from campaign_bench import LIGHT_LAW, Bench
 
 FAST = """\
 #include <cstddef>
@@ -39,7 +39,7 @@ def test_a_shell_script_makes_a_kernel_faster(bench: Bench) -> None:
     script, campaign = bench.home.parent / "mind.sh", bench.home.parent / "campaign.toml"
     script.write_text(MIND)
     options = f'{{ run = "sh {script}", seconds = 60 }}'
-    campaign.write_text(f'[[agents]]\nrole = "explorer"\nmind = "command"\noptions = {options}\n')
+    campaign.write_text(f'{LIGHT_LAW}\n[[agents]]\nrole = "explorer"\nmind = "command"\noptions = {options}\n')
     done = bench.call("run", str(bench.task), "--yes", "--experiments", "2", "--campaign", str(campaign))
     assert done.returncode == 0, done.stdout + done.stderr
     state = bench.state()
