@@ -22,9 +22,12 @@ NVCC_TARGET = "-gencode=arch=compute_90a,code="
 
 
 def emulated(source: str) -> str:
-    """A CUDA text as C++ for the emulator: launches become calls."""
+    """A CUDA text as C++ for the emulator: launches become calls, and so does the matrix instruction."""
     tree = parse(source, "cuda")
     edits = []
+    for each in of_type(tree.root, "gnu_asm_expression"):
+        assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " in text_of(each)
+        edits.append(Edit(each.start_byte, each.end_byte, "emulator::mma_16x8x8(sum, a, b)"))
     for call in of_type(tree.root, "call_expression"):
         configuration = [child for child in call.children if child.type == "kernel_call_syntax"]
         if configuration:

@@ -23,7 +23,7 @@ SEEN = [
     (TransposeTile(), "transpose", ("st.shared.f32", "bar.sync")),
     (ShuffleReduction(), "reduction", ("shfl.sync.bfly",)),
     (MatmulTile(), "dense", ("ld.shared.v4.f32", "fma.rn.f32")),
-    (MatmulTensor(), "dense", ("wmma.mma.sync", "cvt.rna.tf32.f32")),
+    (MatmulTensor(), "dense", ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",)),
 ]
 
 DESIGNS = [

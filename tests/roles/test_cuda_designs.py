@@ -36,6 +36,7 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (MATMUL_TILE, "dense", {**TILE, "small": 66, "across": 4, "splits": 2, "staging": "async"}, [[70, 36, 65]]),
     (MATMUL_TENSOR, "matmul_transposed", {"bk": 8, "staging": "async", "stages": 4, "width": 4}, [[36, 40, 44]]),
     (MATMUL_TENSOR, "dense", {"small": 66, "splits": 2, "pad": 8, "bk": 8}, [[33, 20, 65]]),
+    (MATMUL_TENSOR, "matmul", {"bm": 128, "wm": 64, "wn": 16, "width": 1, "staging": "async"}, [[70, 33, 17]]),
     (ROWS, "softmax", {"items": 4, "persist": 1, "width": 2, "load": "__ldg", "store": "__stcs"}, [[150, 6], [3, 517]]),
     (
         ROWS,

@@ -13,8 +13,8 @@ ATOL, RTOL, SCALE = 1e-3, 1e-4, 2.0
 
 
 def tf32(x: np.ndarray) -> np.ndarray:
-    bits = x.astype(np.float32).view(np.uint32)
-    return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    """The bits of a value that a tensor core reads."""
+    return (x.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def toward_zero(x: np.ndarray, bits: int) -> np.ndarray:

@@ -1,11 +1,15 @@
 """Matrix product on tensor cores with the precision of single: each operand is split into two TF32 parts.
 
-``x = high + low`` holds 22 bits; ``high * high + high * low + low * high`` loses only ``low * low``. The scheme is that
-of Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, 2018, and CUTLASS's "3xTF32". A tensor
+``x = high + low``, where ``high`` is x without its last thirteen bits; the tensor core reads as many bits of ``low``,
+22 together. ``high * high + high * low + low * high`` loses only ``low * low``. The scheme is that of Markidis et
+al., NVIDIA Tensor Core Programmability, Performance & Precision, 2018, and CUTLASS's "3xTF32". Cutting off costs two
+instructions a value; rounding to TF32 costs four for each part on sm_90, more than the products themselves. A tensor
 core cuts off what does not fit its accumulator instead of rounding it, so a long sum inside it drifts: 1.8 times the
 tolerance of a 1024-deep product was seen on an H200. Therefore only eight terms are added inside it; their sum is then
 added in single precision with rounding, as in Ootomo and Yokota, Recovering single precision accuracy from Tensor
 Cores, 2022. ``tests/roles/test_tensor_precision.py`` models both.
+
+The instruction is written out (m16n8k8): what the library's 16 x 16 x 8 fragments compile to has half its depth.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,38 +29,40 @@ from roles.techniques.cuda.products import Product, is_plain_product
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
-_NAMES = "Memory shared warp warp_row warp_col high low split wmma nvcuda WM WN sums eight tm tn"
+_NAMES = """
+lane warp warp_row warp_col quad place split multiply a_high a_low b_high b_low eight WM WN sums tm tn
+"""
 _OWN = frozenset(_NAMES.split())
 _SHARED = 48 * 1024
 
-_SPLIT = """\
-// The two TF32 parts of the values of a fragment.
-template <typename Fragment>
-__device__ __forceinline__ void split(const Fragment& values, Fragment& high, Fragment& low) {
-#pragma unroll
-    for (int i = 0; i < values.num_elements; i++) {
-        high.x[i] = nvcuda::wmma::__float_to_tf32(values.x[i]);
-        low.x[i] = nvcuda::wmma::__float_to_tf32(values.x[i] - high.x[i]);
-    }
+_PARTS = """\
+// The two TF32 parts of a value: its first bits, and the rest, of which the tensor core reads the first bits.
+__device__ __forceinline__ void split(float value, unsigned& high, unsigned& low) {
+    high = __float_as_uint(value) & 0xffffe000u;
+    low = __float_as_uint(value - __uint_as_float(high));
+}
+
+// Adds the product of 16 x 8 and 8 x 8 TF32 values to 16 x 8 sums, four of which a thread holds.
+__device__ __forceinline__ void multiply(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 """
 
 
 @dataclass(frozen=True)
 class TensorStaging(Staging):
-    """Tiles in their operand's own order, inside a union: afterwards the memory is a patch for each warp."""
+    """Tiles in their operand's own order."""
 
     def natural(self, operand: Operand) -> bool:
         """Fragments are loaded from either order."""
         return operand.along
 
-    def tile(self, operand: Operand) -> str:
-        """A member of the union."""
-        return f"shared.tile.{operand.letter}"
-
     def pitch(self, operand: Operand) -> str:
-        """Length of a tile's row. A fragment takes four values of eight rows where depth is fast, else eight values of
-        four rows; with rows of 4 and 8 banks more than a multiple of 16 and 32 each of them lies in a bank of its own.
+        """Length of a tile's row. A warp reads four values of eight rows where depth is fast, else eight values of four
+        rows; with rows 4 banks longer than a multiple of 8, and 8 than one of 32, each of them has a bank of its own.
         """
         return "BK + PAD" if operand.along else f"{operand.size} + PAD + 4"
 
@@ -67,7 +73,7 @@ class TensorStaging(Staging):
 
 @dataclass(frozen=True)
 class TensorWriter:
-    """Renders one product for tensor cores: a warp owns WM x WN outputs as fragments of 16 x 16."""
+    """Renders one product for tensor cores: a warp owns WM x WN outputs in pieces of 16 x 8."""
 
     source: Source
     product: Product
@@ -91,97 +97,74 @@ class TensorWriter:
 
     def kernel(self) -> list[str]:
         """The kernel."""
-        name, launching = self.product.plane.kernel.name, self.launching
+        name, launching, staging = self.product.plane.kernel.name, self.launching, self.staging
+        tiles = [
+            f"alignas(16) __shared__ float {staging.tile(each)}[STAGES]{staging.shape(each)};"
+            for each in operands_of(self.product)
+        ]
         body = [
             f"constexpr int BK = {name}_bk, STAGES = {name}_stages, PAD = {name}_pad;",
             f"constexpr int THREADS = {launching.threads};",
             *loads(),
-            *self._memory(),
-            "const int warp = threadIdx.x / 32;",
+            *tiles,
+            "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;",
+            "const int quad = lane / 4, place = lane % 4;",
             "const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;",
             *launching.place(),
-            "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float> sums[WM / 16][WN / 16];",
-            *self._over_sums(["nvcuda::wmma::fill_fragment(sums[tm][tn], 0.0f);"]),
-            *self.staging.main_loop(self._multiply()),
-            *(["__syncthreads();"] if self.staging.direct else []),
+            "float sums[WM / 16][WN / 8][4] = {};",
+            *staging.main_loop(self._multiply()),
             *self._epilogue(),
         ]
         bounds = f"__launch_bounds__({launching.threads}, {name}_blocks)"
         return [
-            _SPLIT,
+            _PARTS,
             "// matmul_tensor: tensor cores on the two TF32 parts of every value, three products for each; a tensor",
             "// core truncates as it adds, so it adds eight terms alone and the rest is added with rounding.",
             launching.template(),
             *nest(f"__global__ void {bounds} {name}{restricted(self.product.plane.kernel)}", body, self.unit),
         ]
 
-    def _memory(self) -> list[str]:
-        """Tiles of the operands; afterwards a patch for each warp, through which it stores its sums."""
-        rows, cols = (self.staging.shape(each) for each in operands_of(self.product))
-        tiles = nest("struct", [f"float a[STAGES]{rows};", f"float b[STAGES]{cols};"], self.unit)
-        union = [*tiles[:-1], "} tile;", "float patch[THREADS / 32][16][20];"]
-        memory = nest("union alignas(32) Memory", union, self.unit)
-        return [*memory[:-1], "};", "__shared__ Memory shared;"]
-
-    def _over_sums(self, body: list[str]) -> list[str]:
-        return self._over("tm", "WM / 16", self._over("tn", "WN / 16", body))
-
     def _over(self, name: str, end: str, body: list[str]) -> list[str]:
         return ["#pragma unroll", *nest(f"for (int {name} = 0; {name} < {end}; {name}++)", body, self.unit)]
 
-    def _fragments(self, operand: Operand) -> tuple[str, list[str]]:
-        """Type of an operand's fragments, and the lines that load and split number ``tm`` or ``tn``."""
-        letter, along = operand.letter, operand.along
-        side, at = ("m", "row") if letter == "a" else ("n", "col")
-        layout = "row_major" if along == (letter == "a") else "col_major"
-        kind = f"nvcuda::wmma::fragment<nvcuda::wmma::matrix_{letter}, 16, 16, 8, nvcuda::wmma::precision::tf32, "
-        kind += f"nvcuda::wmma::{layout}>"
-        place = self.staging.slot(operand, "buffer", "step", f"warp_{at} + t{side} * 16")
-        width = self.staging.pitch(operand)
-        load = [
-            f"{kind} values;",
-            f"nvcuda::wmma::load_matrix_sync(values, &{place}, {width});",
-            f"split(values, {letter}_high[t{side}], {letter}_low[t{side}]);",
-        ]
-        return kind, load
+    def _parts(self, operand: Operand) -> list[str]:
+        """The lines that read and split a thread's values of piece ``tm`` or ``tn``, as the instruction wants them."""
+        letter = operand.letter
+        count, piece = ("4", "tm") if letter == "a" else ("2", "tn")
+        k_at = "step + place + part / 2 * 4" if letter == "a" else "step + place + part * 4"
+        side = "warp_row + tm * 16 + quad + part % 2 * 8" if letter == "a" else "warp_col + tn * 8 + quad"
+        value = self.staging.slot(operand, "buffer", k_at, side)
+        return self._over(
+            "part", count, [f"split({value}, {letter}_high[{piece}][part], {letter}_low[{piece}][part]);"]
+        )
 
     def _multiply(self) -> list[str]:
-        (a_kind, a_load), (b_kind, b_load) = (self._fragments(each) for each in operands_of(self.product))
+        rows, cols = operands_of(self.product)
         parts = [("a_low[tm]", "b_high[tn]"), ("a_high[tm]", "b_low[tn]"), ("a_high[tm]", "b_high[tn]")]
-        add = "for (int i = 0; i < eight.num_elements; i++)"
-        product = [
-            "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float> eight;",
-            "nvcuda::wmma::fill_fragment(eight, 0.0f);",
-            *(f"nvcuda::wmma::mma_sync(eight, {left}, {right}, eight);" for left, right in parts),
-            "#pragma unroll",
-            *nest(add, ["sums[tm][tn].x[i] += eight.x[i];"], self.unit),
+        added = self._over("part", "4", ["sums[tm][tn][part] += eight[tn][part];"])
+        products = [
+            "float eight[WN / 8][4] = {};",
+            *(line for a, b in parts for line in self._over("tn", "WN / 8", [f"multiply(eight[tn], {a}, {b});"])),
+            *self._over("tn", "WN / 8", added),
         ]
         step = [
-            f"{a_kind} a_high[WM / 16], a_low[WM / 16];",
-            f"{b_kind} b_high[WN / 16], b_low[WN / 16];",
-            *self._over("tm", "WM / 16", a_load),
-            *self._over("tn", "WN / 16", b_load),
-            *self._over_sums(product),
+            "unsigned a_high[WM / 16][4], a_low[WM / 16][4], b_high[WN / 8][2], b_low[WN / 8][2];",
+            *self._over("tm", "WM / 16", self._parts(rows)),
+            *self._over("tn", "WN / 8", self._parts(cols)),
+            *self._over("tm", "WM / 16", products),
         ]
         name = self.product.plane.kernel.name
         return [f"#pragma unroll {name}_unroll", *nest("for (int step = 0; step < BK; step += 8)", step, self.unit)]
 
     def _epilogue(self) -> list[str]:
-        """Each fragment goes through the warp's patch, from which the lanes run the kernel's own epilogue."""
+        """The kernel's own epilogue for each of a thread's sums, where the instruction leaves them."""
         product, plane = self.product, self.product.plane
         element = [
-            f"const {plane.type} {product.row} = row_first + warp_row + tm * 16 + at / 16;",
-            f"const {plane.type} {product.col} = col_first + warp_col + tn * 16 + at % 16;",
-            *self.launching.store("shared.patch[warp][at / 16][at % 16]"),
+            f"const {plane.type} {product.row} = row_first + warp_row + tm * 16 + quad + part / 2 * 8;",
+            f"const {plane.type} {product.col} = col_first + warp_col + tn * 8 + place * 2 + part % 2;",
+            *self.launching.store("sums[tm][tn][part]"),
         ]
-        patch = "&shared.patch[warp][0][0], sums[tm][tn], 20, nvcuda::wmma::mem_row_major"
-        body = [
-            f"nvcuda::wmma::store_matrix_sync({patch});",
-            "__syncwarp();",
-            *nest("for (int at = threadIdx.x % 32; at < 256; at += 32)", element, self.unit),
-            "__syncwarp();",
-        ]
-        return self._over_sums(body)
+        return self._over("tm", "WM / 16", self._over("tn", "WN / 8", self._over("part", "4", element)))
 
 
 class MatmulTensorFamily:
@@ -222,8 +205,8 @@ class MatmulTensorFamily:
                 names = ["bm", "bn", "bk", "wm", "wn", "stages", "pad", "unroll", "blocks"]
                 shown = constants(kernel, self, setting, [*names, *launch_options(setting)])
                 lines = [*shown, "", *writer.launching.scratch(), *writer.kernel()]
-                headers = ("mma.h", "cuda_pipeline.h") if writer.staging.direct else ("mma.h",)
-                return with_includes(writer.launching.placed(lines), headers)
+                text = writer.launching.placed(lines)
+                return with_includes(text, ("cuda_pipeline.h",)) if writer.staging.direct else text
         return None
 
     def sound(self, setting: Mapping[str, Parameter]) -> bool:
@@ -235,8 +218,7 @@ class MatmulTensorFamily:
         warps = (bm // wm) * (bn // wn)
         whole = bm % wm == 0 and bn % wn == 0 and 2 <= warps <= 16 and wm * wn <= 2048
         registers = blocks * 32 * warps * (wm * wn // 32 + (wm + wn) // 2 + 64) <= 65536
-        shared = max(shared_bytes(setting), warps * 16 * 20 * 4)
-        return whole and registers and staged(setting) and shared <= _SHARED
+        return whole and registers and staged(setting) and shared_bytes(setting) <= _SHARED
 
 
 def _halved(bm: int, bn: int, wm: int, wn: int) -> dict[str, Parameter]:

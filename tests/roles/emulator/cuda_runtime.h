@@ -43,6 +43,16 @@ inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float x, float y) { return x / y; }
+inline unsigned __float_as_uint(float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
 
 namespace emulator {
 enum State { READY, AT_BARRIER, AT_SHUFFLE, DONE };
@@ -51,6 +61,9 @@ void wait(State state);
 void run(dim3 grid, dim3 block, void (*kernel)(void*), void* arguments);
 // What ``partner`` gave at the shuffle where ``size`` bytes of ``value`` are given; its own where there is no partner.
 void shuffle(void* value, size_t size, size_t partner);
+// The matrix instruction m16n8k8 of a warp: lane 4g + t gives A(g or g + 8, t or t + 4) and B(t or t + 4, g) and gets
+// its sums (g or g + 8, 2t or 2t + 1) with the product added.
+void mma_16x8x8(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
 
 template <typename Kernel>
 void launch(dim3 grid, dim3 block, Kernel kernel) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cuda_pipeline.h"
-#include "mma.h"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -114,6 +113,39 @@ void shuffle(void* value, size_t size, size_t partner) {
     if (partner < alive) std::memcpy(value, &fibres[partner].slots[turn], size);
 }
 
+// The matrix instruction: lanes show each other what they hold, and each computes its own sums.
+namespace {
+struct Held {
+    unsigned a[4], b[2];
+} held[THREADS];
+
+// What a tensor core reads of a TF32 operand: it ignores the last thirteen bits.
+double tf32(unsigned bits) { return __uint_as_float(bits & 0xffffe000u); }
+
+// It adds exact products and cuts off, toward zero, what does not fit beside the largest of them.
+float truncated(double value) {
+    float nearest = static_cast<float>(value);
+    return std::fabs(nearest) > std::fabs(value) ? std::nextafter(nearest, 0.0f) : nearest;
+}
+}  // namespace
+
+void mma_16x8x8(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    const size_t self = current, warp = self / 32 * 32, quad = self % 32 / 4, place = self % 4;
+    std::memcpy(held[self].a, a, sizeof a);
+    std::memcpy(held[self].b, b, sizeof b);
+    wait(AT_SHUFFLE);
+    for (size_t i = 0; i < 4; i++) {
+        double total = sum[i];
+        for (size_t k = 0; k < 8; k++) {
+            const Held& row = held[warp + quad * 4 + k % 4];
+            const Held& col = held[warp + (place * 2 + i % 2) * 4 + k % 4];
+            total += tf32(row.a[i / 2 + k / 4 * 2]) * tf32(col.b[k / 4]);
+        }
+        sum[i] = truncated(total);
+    }
+    wait(AT_SHUFFLE);  // before a lane shows something else
+}
+
 // Asynchronous copies: each thread's own, in the order of their groups.
 namespace {
 struct Copy {
@@ -148,24 +180,3 @@ void __pipeline_wait_prior(size_t left) {
     }
     emulator::copies[self] = later;
 }
-
-namespace nvcuda::wmma {
-namespace {
-// A tensor core adds exact products and cuts off, toward zero, what does not fit beside the largest of them.
-float truncated(double value) {
-    float nearest = static_cast<float>(value);
-    return std::fabs(nearest) > std::fabs(value) ? std::nextafter(nearest, 0.0f) : nearest;
-}
-}  // namespace
-
-void multiply(float* d, const float* a, const float* b, const float* c) {
-    for (int i = 0; i < 16; i++) {
-        double sums[16];
-        for (int j = 0; j < 16; j++) sums[j] = c[i * 16 + j];
-        for (int k = 0; k < 8; k++) {
-            for (int j = 0; j < 16; j++) sums[j] += static_cast<double>(a[i * 8 + k]) * b[k * 16 + j];
-        }
-        for (int j = 0; j < 16; j++) d[i * 16 + j] = truncated(sums[j]);
-    }
-}
-}  // namespace nvcuda::wmma
