@@ -1,15 +1,17 @@
 """The champion without each of its methods, once a run has kept more than one: what is owed to which of them.
 
 Trees are made by ``team.evidence.removal`` and measured by ``team.evidence.ablation``: pairs, the same shapes, the same
-protocol as every decision of the run. A single kept method needs none of it, since its iteration measured just that.
+protocol as every decision of the run. The newest method needs none of it where it came alone: its iteration measured
+just that.
 """
 
 import json
 from collections.abc import Iterator
 from math import exp
+from typing import Any
 
-from protocol.messages import PastExperiment
-from protocol.methods import Ablation, SassCheck, Status, sorted_methods
+from protocol.messages import Decision, Outcome, PastExperiment
+from protocol.methods import Ablation, SassCheck, Status, attributed, sorted_methods
 from team.evidence.ablation import Ablated, Trial, Without, ablate
 from team.evidence.removal import Change, removed
 from team.optimize import records
@@ -17,7 +19,7 @@ from team.optimize.artifacts import write_json, write_text
 from team.optimize.evidence import NOT_APPLICABLE
 from team.optimize.session import Session
 
-SECONDS = 600.0  # after which no further method is begun: what is left is inconclusive
+SECONDS = 300.0  # after which no further method is begun: what is left is inconclusive
 
 
 def ablate_champion(session: Session) -> None:
@@ -35,16 +37,35 @@ def ablate_champion(session: Session) -> None:
         session.policy,
     )
     named = dict(_labelled(kept))
-    trees = [_without(session, name, past) for name, past in named.items()]
-    found: dict[str, Ablation] = {}
-    rows = []
-    for name, one in zip(named, ablate(trial, trees, SECONDS), strict=True):
-        found[name] = one.ablation
-        rows.append(_row(session, name, one))
-        session.say(f"without {name}: {one.ablation.contribution.value.replace('_', ' ')}; {one.ablation.why}")
     path = session.folder.iteration(champion.iter) / "attribution.json"
-    write_json(path, {**json.loads(path.read_text()), "champion_without_each": rows})
+    told = json.loads(path.read_text())
+    found: dict[str, Ablation] = {}
+    rows: list[dict[str, Any]] = []
+    if newest := _measured_alone(session, named):
+        found[newest] = _as_measured(session, newest, named[newest])
+        rows.append({**told["attributions"][0], "method_id": newest, "status": found[newest].contribution.value})
+    trees = [_without(session, name, past) for name, past in named.items() if name != newest]
+    for without, one in zip(trees, ablate(trial, trees, SECONDS), strict=True):
+        found[without.method] = one.ablation
+        rows.append(_row(session, without.method, one))
+    for name in named:
+        session.say(f"without {name}: {found[name].contribution.value.replace('_', ' ')}; {found[name].why}")
+    rows.sort(key=lambda row: list(named).index(str(row["method_id"])))
+    write_json(path, {**told, "champion_without_each": rows})
     _sort_anew(session, named, found)
+
+
+def _measured_alone(session: Session, named: dict[str, PastExperiment]) -> str:
+    """The one method of the champion's own iteration: it was measured against the champion without it. Or nothing."""
+    newest = [name for name, past in named.items() if _iteration_of(past) == _iteration_of(list(named.values())[-1])]
+    return newest[0] if len(newest) == 1 and named[newest[0]].commit == session.best else ""
+
+
+def _as_measured(session: Session, name: str, past: PastExperiment) -> Ablation:
+    told = json.loads((session.folder.iteration(_iteration_of(past)) / "bench.json").read_text())
+    decision = Decision.model_validate(told["decision"])
+    how = "the best before it, as its iteration measured it"
+    return attributed(name, Outcome.MEASURED, "", decision, past.base, how)
 
 
 def _labelled(kept: list[PastExperiment]) -> Iterator[tuple[str, PastExperiment]]:
@@ -67,7 +88,7 @@ def _without(session: Session, name: str, past: PastExperiment) -> Without:
     return Without(name, session.snapshot(commit), made.how, commit)
 
 
-def _row(session: Session, name: str, one: Ablated) -> dict[str, object]:
+def _row(session: Session, name: str, one: Ablated) -> dict[str, Any]:
     """One line of ``attribution.json``; the tree without the method goes beside it."""
     ablation, seen = one.ablation, one.measurement
     champion = session.state.global_champion
@@ -110,9 +131,14 @@ def _sort_anew(session: Session, named: dict[str, PastExperiment], found: dict[s
 
 def _checked(session: Session, past: PastExperiment) -> SassCheck:
     """What the machine code said in the iteration that made the change."""
-    number = int(past.id.removeprefix("iterv"))
-    told = json.loads((session.folder.iteration(number) / "sass_check.json").read_text())
-    if told["checks"]:
-        return SassCheck.model_validate(told["checks"][0])
+    told = json.loads((session.folder.iteration(_iteration_of(past)) / "sass_check.json").read_text())
+    for check in map(SassCheck.model_validate, told["checks"]):
+        if check.method == past.plan.technique:
+            return check
     status = Status.NOT_APPLICABLE if session.options.language == "cpp" else Status.INCONCLUSIVE
     return SassCheck(method=past.plan.technique, status=status, why=told.get("note", NOT_APPLICABLE))
+
+
+def _iteration_of(past: PastExperiment) -> int:
+    """The iteration of a line of history; further methods of one branch are numbered behind a dash."""
+    return int(past.id.removeprefix("iterv").partition("-")[0])

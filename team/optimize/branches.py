@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from protocol.messages import Measurement, Outcome, Plan, Proposal, Role, Variant
+from protocol.messages import Measurement, Message, Outcome, Parameter, Plan, Proposal, Role, Variant
 from team.judge.failures import BaselineBroken
 from team.judge.request import Screen
 from team.optimize.briefing import briefing_for
@@ -19,13 +19,44 @@ from team.workspace.objects import Refused
 T = TypeVar("T")
 
 
+class Method(Message):
+    """One change that a branch holds: plan, settings of it and of all before it, what it was made on, its commit."""
+
+    plan: Plan
+    parameters: dict[str, Parameter]
+    base: str
+    commit: str
+
+
 @dataclass
 class Idea:
-    """A proposal that may run: who had it, and a commit for each of its variants."""
+    """A proposal that may run: who had it, and a commit for each of its variants.
+
+    ``composed``: the methods of the last branch in their order, where that one holds more than the proposal's change.
+    """
 
     role: Role
     proposal: Proposal
     commits: list[str]
+    composed: tuple[Method, ...] = ()
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plan of every method that some branch holds."""
+        return [one.plan for one in self.composed] or [self.plan]
+
+    def methods(self, branch: int, base: str) -> tuple[Method, ...]:
+        """What a branch holds on top of ``base``, in the order in which it was made."""
+        if self.composed and branch == len(self.commits) - 1:
+            return self.composed
+        return (
+            Method(
+                plan=self.plan,
+                parameters=self.proposal.variants[branch].parameters,
+                base=base,
+                commit=self.commits[branch],
+            ),
+        )
 
     @property
     def plan(self) -> Plan:
@@ -77,13 +108,14 @@ def _mended(session: Session, number: int, idea: Idea, trial: Trial) -> None:
     mended = session.mind.repair(briefing, idea.proposal, trial.raced.measured[0].detail)
     if mended is None:
         return
-    session.state.dollars += mended.dollars
+    idea.proposal = idea.proposal.model_copy(update={"dollars": idea.proposal.dollars + mended.dollars})
     try:
         idea.commits = [committed(session, number, mended.plan, mended.variants[0])]
     except Refused as no:
         session.say(f"iteration {number}: a repair was refused: {no}")
         return
-    idea.proposal = mended.model_copy(update={"variants": mended.variants[:1], "dollars": 0.0})
+    idea.proposal = mended.model_copy(update={"variants": mended.variants[:1], "dollars": idea.proposal.dollars})
+    idea.composed = ()
     trial.raced = _raced(session, idea.commits)
 
 

@@ -39,6 +39,32 @@ def briefing_for(
     )
 
 
+def briefing_on_top(
+    session: Session,
+    number: int,
+    role: Role,
+    profile: ProfileReport | None,
+    base: str,
+    methods: int,
+    barred: tuple[str, ...],
+) -> Briefing:
+    """The briefing for one method more on ``base``, which holds ``methods`` that were not measured yet."""
+    briefing = briefing_for(session, number, role, profile, ())
+    place = len(session.state.experiments) + methods
+    return briefing.model_copy(
+        update={
+            "number": place,
+            "base": base,
+            "editable": session.hub.read(session.spec.editable_files, base),
+            "abandoned": barred,
+            "frontier": (),
+            "max_variants": 1,
+            "means": briefing.means.model_copy(update={"duty": f"iterv{number}-{methods + 1}"}),
+            "seed": session.options.seed + number + methods,
+        }
+    )
+
+
 def roles_of(number: int) -> tuple[Role, Role]:
     """Who thinks in an iteration, and who does when the first has no idea: new structure and polish in turn."""
     pair = (Role.EXPLORER, Role.EXPLOITER)

@@ -21,7 +21,9 @@ def optimize(
     shape: Annotated[list[str] | None, typer.Option("--shape", help="extents of a pointer: --shape A=M,K")] = None,
     iterations: Annotated[int, typer.Option("--iterations", help="the most iterations")] = 3,
     ncu_num: Annotated[int, typer.Option("--ncu-num", help="metrics per axis")] = 5,
-    branches: Annotated[int, typer.Option("--branches", help="variants of one change, 1 to 8")] = 4,
+    branches: Annotated[
+        int, typer.Option("--branches", help="kernels of an iteration, 1 to 8; the last may hold several methods")
+    ] = 4,
     noise_threshold_pct: Annotated[float, typer.Option("--noise-threshold-pct", help="smallest gain kept (%)")] = 2.0,
     ptr_size: Annotated[int, typer.Option("--ptr-size", help="elements of every pointer; 0: found out")] = 0,
     compile_jobs: Annotated[str, typer.Option("--compile-jobs", help="compilations side by side, or auto")] = "auto",

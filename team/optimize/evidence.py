@@ -5,6 +5,7 @@ down as not had, and caps what the run claims; with ``--ncu-policy required`` it
 """
 
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
@@ -24,6 +25,7 @@ from team.optimize.gates import Stopped
 from team.optimize.session import Session
 
 NOT_APPLICABLE = "not_applicable: no GPU is used"
+_WORST_FIRST = (Status.FAIL, Status.TOOL_ERROR, Status.INCONCLUSIVE, Status.PASS, Status.NOT_APPLICABLE)
 _CAPPED = "without hardware counters the run claims speed alone, and no bottleneck"
 
 
@@ -152,36 +154,39 @@ def of_champion(session: Session, number: int, commit: str) -> None:
         session.state.best_ncu_rep = rep.replace(f".staging-iterv{number}", f"iterv{number}")
 
 
-def sass_check(session: Session, number: int, plan: Plan, seen: Measurement) -> SassCheck | None:
-    """``sass_check.json`` of the champion; None where there is no machine code of a GPU."""
+def sass_checks(session: Session, number: int, plans: Sequence[Plan], seen: Measurement) -> dict[str, SassCheck]:
+    """``sass_check.json`` of the champion, by technique; empty where there is no machine code of a GPU."""
     path = session.folder.staging(number) / "sass_check.json"
     if session.options.language == "cpp" or seen.candidate_build is None:
         why = NOT_APPLICABLE if session.options.language == "cpp" else "the champion was not built"
         write_json(path, {"iter": number, "status": "not_applicable", "note": why, "checks": []})
-        return None
+        return {}
     cache = session.folder.scratch / "cache"
     ours = artifact_of(cache, seen.candidate_build.artifact)
     parent = artifact_of(cache, seen.base_build.artifact) if seen.base_build else None
     if ours is None:
         write_json(path, {"iter": number, "status": "inconclusive", "note": "its build is gone", "checks": []})
-        return None
-    (check,) = verify([plan.technique], ours, parent)
+        return {}
+    names = [plan.technique for plan in plans]
+    checks = dict(zip(names, verify(names, ours, parent), strict=True))
     told = {"iter": number, "kernel": f"iterv{number}/kernel{session.options.baseline.suffix}", "so": str(ours)}
-    write_json(
-        path,
-        {**told, "status": check.status.value, "parent": str(parent or ""), "checks": [check.model_dump(mode="json")]},
-    )
-    return check
+    worst = next(status for status in _WORST_FIRST if any(one.status is status for one in checks.values()))
+    listed = [one.model_dump(mode="json") for one in checks.values()]
+    write_json(path, {**told, "status": worst.value, "parent": str(parent or ""), "checks": listed})
+    return checks
 
 
-def lists(plan: Plan, verdict: Verdict, check: SassCheck | None, gain: float | None) -> dict[str, Any]:
-    """What an iteration adds to the five method lists of the state."""
-    name = plan.technique
+def lists(
+    plans: Sequence[Plan], verdict: Verdict, checks: Mapping[str, SassCheck], gain: float | None
+) -> dict[str, Any]:
+    """What an iteration adds to the five method lists of the state. Several methods wait for their ablations."""
     told = {Verdict.KEEP: Contribution.CONTRIBUTED, Verdict.REVERT: Contribution.NOT_CONTRIBUTED}
-    contribution = told.get(verdict, Contribution.INCONCLUSIVE)
-    ablation = Ablation(method=name, contribution=contribution, why="the paired measurement of its iteration")
-    checks = {name: check or SassCheck(method=name, status=Status.NOT_APPLICABLE, why=NOT_APPLICABLE)}
-    found = sorted_methods([name], {name: ablation}, checks)
+    known = told.get(verdict, Contribution.INCONCLUSIVE) if len(plans) == 1 else Contribution.INCONCLUSIVE
+    names = [plan.technique for plan in plans]
+    why = "the paired measurement of its iteration"
+    ablations = {name: Ablation(method=name, contribution=known, why=why) for name in names}
+    nothing = {name: SassCheck(method=name, status=Status.NOT_APPLICABLE, why=NOT_APPLICABLE) for name in names}
+    found = sorted_methods(names, ablations, {**nothing, **checks})
     speedup = exp(gain) if gain is not None else None
     return {
         "selected_methods": list(found.selected),

@@ -15,8 +15,9 @@ from roles.minds.mind import NothingToPropose
 from team.errors import UserError
 from team.optimize import evidence, records, summary
 from team.optimize.artifacts import OUTCOME, write_json, write_text
-from team.optimize.branches import Idea, committed, tried
+from team.optimize.branches import Idea, Method, committed, tried
 from team.optimize.briefing import briefing_for, roles_of
+from team.optimize.compose import with_composed_branch
 from team.optimize.gates import Stopped
 from team.optimize.hardware import hardware_gate
 from team.optimize.outcome import judged
@@ -50,7 +51,7 @@ def iterate(session: Session, number: int) -> bool:
         except Stopped:
             session.folder.set_aside(number)
             raise
-    summary.write_analysis(session, staged, number, idea.plan, standing, outcome)
+    summary.write_analysis(session, staged, number, idea, standing, outcome)
     write_json(staged / OUTCOME, outcome)
     if outcome["row"]["validation_passed"]:
         session.folder.publish(number)
@@ -67,7 +68,7 @@ def close(session: Session, outcome: dict[str, Any]) -> None:
     if state.closed(number):
         return
     state.history.append(row)
-    state.experiments.append(PastExperiment.model_validate(outcome["past"]))
+    state.experiments += [PastExperiment.model_validate(past) for past in outcome["past"]]
     state.finished_iterations = number
     state.dollars += float(outcome["dollars"])
     if row["validation_passed"]:
@@ -106,9 +107,10 @@ def _idea(session: Session, number: int, standing: evidence.Standing) -> Idea | 
     kept = session.folder.staging(number) / "proposal.json"
     if kept.is_file():
         known = json.loads(kept.read_text())
-        if known["base"] == session.best:
+        if known["base"] == session.best and "commits" in known:
             proposal = Proposal.model_validate(known["proposal"])
-            return Idea(Role(known["role"]), proposal, _commits(session, number, proposal))
+            composed = tuple(Method.model_validate(one) for one in known["composed"])
+            return Idea(Role(known["role"]), proposal, known["commits"], composed)
     for role in roles_of(number):
         try:
             return _new_idea(session, number, role, standing)
@@ -129,12 +131,24 @@ def _new_idea(session: Session, number: int, role: Role, standing: evidence.Stan
             idea = Idea(role, proposal, _commits(session, number, proposal))
         except Refused as no:
             refused.append(str(no))
+            session.state.dollars += proposal.dollars
             session.say(f"iteration {number}: a plan was refused: {no}")
             continue
-        told = {"base": session.best, "role": role.value, "proposal": proposal.model_dump(mode="json")}
-        write_json(session.folder.staging(number) / "proposal.json", told)
+        idea = with_composed_branch(session, number, idea, standing.profile, standing.budget)
+        write_json(session.folder.staging(number) / "proposal.json", _told(session, idea))
         return idea
     raise NothingToPropose(f"{MAX_REFUSALS} plans in a row were refused; the last: {refused[-1]}")
+
+
+def _told(session: Session, idea: Idea) -> dict[str, Any]:
+    """What a run that is broken off now needs to go on with the idea; its commits are kept already."""
+    return {
+        "base": session.best,
+        "role": idea.role.value,
+        "proposal": idea.proposal.model_dump(mode="json"),
+        "commits": idea.commits,
+        "composed": [one.model_dump(mode="json") for one in idea.composed],
+    }
 
 
 def _commits(session: Session, number: int, proposal: Proposal) -> list[str]:
@@ -146,7 +160,10 @@ def _write_idea(session: Session, number: int, idea: Idea, standing: evidence.St
     staged, suffix = session.folder.staging(number), session.options.baseline.suffix
     for place, commit in enumerate(idea.commits, start=1):
         write_text(staged / "branches" / f"b{place}" / f"kernel{suffix}", session.source_of(commit))
-    write_json(staged / "methods.json", records.methods(number, session.options, idea.proposal, standing.budget))
+    write_json(
+        staged / "methods.json",
+        records.methods(number, session.options, idea.plans, idea.proposal.variants, standing.budget),
+    )
     write_json(staged / "ncu_top.json", standing.ncu_top)
     write_json(staged / "roofline.json", standing.roofline)
 

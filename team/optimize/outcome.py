@@ -6,15 +6,15 @@ from math import exp
 from statistics import median
 from typing import Any
 
-from protocol.messages import Decision, Measurement, Outcome, PastExperiment, Variant, Verdict
+from protocol.messages import Decision, Measurement, Outcome, Plan, Verdict
 from protocol.sequential import decide, target_gain
 from protocol.simplicity import is_simpler
 from protocol.verdict import judge
-from team.optimize import evidence, records
+from team.optimize import evidence, learned, records
 from team.optimize.artifacts import write_json, write_text
 from team.optimize.branches import Idea, Trial
 from team.optimize.gates import champion_reason, states_of
-from team.optimize.session import AGENT, Session
+from team.optimize.session import Session
 
 
 def judged(session: Session, number: int, idea: Idea, trial: Trial) -> dict[str, Any]:
@@ -32,18 +32,20 @@ def judged(session: Session, number: int, idea: Idea, trial: Trial) -> dict[str,
     if seen.candidate_build is not None:
         write_json(staged / "kernel.build.json", seen.candidate_build.model_dump(mode="json"))
     write_json(staged / "branch_results.json", _branches(session, number, idea, trial))
-    _attribute(session, number, idea, seen, decision, kept)
-    check = evidence.sass_check(session, number, idea.plan, seen)
-    past = _past(idea, trial, champion, number, session.best, decision, verdict, reason, commit)
+    methods = idea.methods(champion, session.best)
+    plans = [one.plan for one in methods]
+    learned.attribute(session, number, methods, seen, decision, kept)
+    checks = evidence.sass_checks(session, number, plans, seen)
+    past = learned.pasts(idea, trial, champion, number, session.best, learned.Word(decision, verdict, reason))
     return {
-        "row": _row(session, number, idea, seen, decision, kept, f"iterv{number}/kernel{suffix}"),
+        "row": _row(session, number, plans, seen, decision, kept, f"iterv{number}/kernel{suffix}"),
         "kept": kept,
         "verdict": verdict.value,
         "reason": reason,
         "commit": commit,
-        "past": past.model_dump(mode="json"),
+        "past": [one.model_dump(mode="json") for one in past],
         "dollars": idea.proposal.dollars,
-        "lists": evidence.lists(idea.plan, verdict, check, decision.overall.gain if decision else None),
+        "lists": evidence.lists(plans, verdict, checks, decision.overall.gain if decision else None),
         "best_ns": {
             one.name: median(records.side_ns(seen, one.name, "candidate") or [0.0]) for one in session.spec.workloads
         },
@@ -73,7 +75,13 @@ def _verdict(session: Session, seen: Measurement) -> tuple[Decision | None, Verd
 
 
 def _row(
-    session: Session, number: int, idea: Idea, seen: Measurement, decision: Decision | None, kept: bool, kernel: str
+    session: Session,
+    number: int,
+    plans: Sequence[Plan],
+    seen: Measurement,
+    decision: Decision | None,
+    kept: bool,
+    kernel: str,
 ) -> dict[str, Any]:
     valid = seen.outcome is Outcome.MEASURED
     full = decision.workloads[session.full] if decision else None
@@ -81,8 +89,8 @@ def _row(
     return {
         "iter": number,
         "kernel_file": kernel if valid else "",
-        "methods": [idea.plan.technique],
-        "method_names": [idea.plan.technique],
+        "methods": [plan.technique for plan in plans],
+        "method_names": [plan.technique for plan in plans],
         "ms": records.average_ms(seen, session.full, "candidate"),
         "best_before_ms": records.average_ms(seen, session.full, "base"),
         "ref_ms": None,
@@ -119,6 +127,7 @@ def _branches(session: Session, number: int, idea: Idea, trial: Trial) -> dict[s
                 "error": last.detail or None,
                 "states": states_of(last),
                 "parameters": variant.parameters,
+                "methods": [one.plan.technique for one in idea.methods(place, session.best)],
                 "race_pairs": seen.pairs,
                 "weighted_geomean_speedup": exp(gain) if gain is not None else None,
                 "measured_afresh": place in later,
@@ -138,59 +147,3 @@ def _branches(session: Session, number: int, idea: Idea, trial: Trial) -> dict[s
         "backend": session.options.language,
         "scale_weights": session.weights,
     }
-
-
-def _attribute(
-    session: Session, number: int, idea: Idea, seen: Measurement, decision: Decision | None, kept: bool
-) -> None:
-    """An iteration makes one change, so the kernel without it is the best before it: measured paired, same shapes."""
-    staged, suffix = session.folder.staging(number), session.options.baseline.suffix
-    name = idea.plan.technique
-    ablated = f"ablations/{name.replace('.', '_').replace('/', '_')}/kernel{suffix}"
-    write_text(staged / ablated, session.source_of(session.best))
-    without, ours = (records.average_ms(seen, session.full, side) for side in ("base", "candidate"))
-    measured = without is not None and ours is not None
-    row = {
-        "method_id": name,
-        "ablated_kernel": ablated,
-        "ablated_ms": without,
-        "champion_ms": ours,
-        "attribution_ms": without - ours if without is not None and ours is not None else None,
-        "attribution_pct": 100.0 * (without / ours - 1.0) if without is not None and ours is not None else None,
-        "contributed": kept if measured and decision and decision.state in ("keep", "revert") else None,
-        "status": "measured" if measured else "inconclusive",
-        "interval": records.ratio(decision.workloads[session.full] if decision else None),
-        "note": "the kernel without this change is the best before it; both were timed in pairs at the same shapes",
-    }
-    told = {"iter": number, "champion_ms": ours, "noise_threshold_pct": session.options.noise_threshold_pct}
-    write_json(staged / "attribution.json", {**told, "attributions": [row]})
-
-
-def _past(
-    idea: Idea,
-    trial: Trial,
-    champion: int,
-    number: int,
-    base: str,
-    decision: Decision | None,
-    verdict: Verdict,
-    reason: str,
-    commit: str,
-) -> PastExperiment:
-    variants: Sequence[Variant] = idea.proposal.variants
-    raced = trial.raced.gains if len(variants) > 1 else ()
-    return PastExperiment(
-        id=f"iterv{number}",
-        agent=AGENT,
-        role=idea.role,
-        plan=idea.plan,
-        parameters=variants[champion].parameters,
-        verdict=verdict,
-        reason=reason,
-        gain=decision.overall.gain if decision else None,
-        low=decision.overall.low if decision else None,
-        high=decision.overall.high if decision else None,
-        base=base,
-        commit=commit,
-        screened=tuple((v.parameters, gain) for v, gain in zip(variants, raced, strict=False)),
-    )

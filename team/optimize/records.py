@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from protocol.messages import Decision, Estimate, Measurement, Outcome, Plan, Proposal
+from protocol.messages import Decision, Estimate, Measurement, Outcome, Plan, Variant
 from roles.techniques.card import Card, Numerics
 from roles.techniques.catalog import all_cards, card_named
 from team.optimize.gates import states_of
@@ -24,6 +24,7 @@ EFFECTS = {
     Numerics.APPROXIMATE: "tolerance_changing",
 }
 UNDECLARED = "undeclared"
+_UNFILLED = "nobody had a further method for it"
 _AXES = {"memory": "memory", "latency": "latency", "compute": "compute"}
 
 
@@ -142,38 +143,48 @@ def bench(subject: Subject, measured: Measurement, side: str, decision: Decision
     }
 
 
-def methods(number: int, options: Options, proposal: Proposal, budget: Mapping[str, int]) -> dict[str, Any]:
-    """``methods.json``: the one change of an iteration, why it was chosen, and what was passed over."""
-    plan = proposal.plan
-    card = card_named(plan.technique)
-    axis = axis_of(card)
+def methods(
+    number: int,
+    options: Options,
+    plans: Sequence[Plan],
+    variants: Sequence[Variant],
+    budget: Mapping[str, int],
+) -> dict[str, Any]:
+    """``methods.json``: the methods of an iteration, why they were chosen, and what was passed over.
+
+    The first one is every branch's own; further ones are on top of it in the last branch.
+    """
+    used = [axis_of(card_named(plan.technique)) for plan in plans]
+    left = {axis: most - used.count(axis) for axis, most in budget.items() if most > used.count(axis)}
     return {
         "iter": number,
         "archetype": options.archetype,
         "numerics_mode": options.numerics_mode,
-        "unfilled_budget": {
-            name: "one change at a time, so that its effect can be told" for name, left in budget.items() if left > 1
-        },
-        "methods": [
-            {
-                "id": f"{axis}.{plan.technique}",
-                "name": card.title if card else plan.technique,
-                "axis": axis,
-                "priority": priority_of(card),
-                "skipped_higher": [
-                    {"id": one.name, "priority": priority_of(None), "reason": f"{one.kind.value}: {one.reason}"}
-                    for one in plan.passed_over
-                ],
-                "description": plan.change,
-                "evidence": [{"kind": "plan", "status": "claimed", "detail": plan.evidence}],
-                "ncu_evidence": [],
-                "expected_metric_shift": plan.mechanism,
-                "expected_speedup": exp(plan.expected_gain),
-                "disproof": plan.disproof,
-                "semantic_policy": effect_of(plan),
-            }
+        "unfilled_budget": dict.fromkeys(left, _UNFILLED) if len(plans) < sum(budget.values()) else {},
+        "methods": [_method(plan) for plan in plans],
+        "variants": [variant.parameters for variant in variants],
+    }
+
+
+def _method(plan: Plan) -> dict[str, Any]:
+    card = card_named(plan.technique)
+    axis = axis_of(card)
+    return {
+        "id": f"{axis}.{plan.technique}",
+        "name": card.title if card else plan.technique,
+        "axis": axis,
+        "priority": priority_of(card),
+        "skipped_higher": [
+            {"id": one.name, "priority": priority_of(None), "reason": f"{one.kind.value}: {one.reason}"}
+            for one in plan.passed_over
         ],
-        "variants": [variant.parameters for variant in proposal.variants],
+        "description": plan.change,
+        "evidence": [{"kind": "plan", "status": "claimed", "detail": plan.evidence}],
+        "ncu_evidence": [],
+        "expected_metric_shift": plan.mechanism,
+        "expected_speedup": exp(plan.expected_gain),
+        "disproof": plan.disproof,
+        "semantic_policy": effect_of(plan),
     }
 
 

@@ -139,8 +139,11 @@ def opened(
             return judge.check(Check(task=str(trusted), tree=str(tree)))
 
         def count(call: ModelCall) -> None:
-            store.state.dollars += call.dollars
-            store.save()
+            name = f"{call.duty}:{call.number}"
+            if name not in store.state.calls:
+                store.state.calls[name] = call.dollars
+                store.state.dollars += call.dollars
+                store.save()
 
         workshop = AgentWorkshop(hub, folder.scratch / "mind", log_path, look, count, spec.editable_files)
         mind = make_mind(store.state.options.mind, store.state.options.mind_options, workshop)

@@ -102,6 +102,7 @@ class State(BaseModel):
     noise: Noise | None = None
     experiments: list[PastExperiment] = Field(default_factory=list)
     dollars: float = 0.0
+    calls: dict[str, float] = Field(default_factory=dict, description="answer of a model -> dollars, each once")
     signature: str = ""
     dtype: str = Field(default="float32", description="of the first floating-point output, as roofs are named")
     floors: dict[str, dict[str, float]] = Field(default_factory=dict)

@@ -5,8 +5,8 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from protocol.messages import Plan
 from team.optimize.artifacts import write_text
+from team.optimize.branches import Idea
 from team.optimize.evidence import Standing
 from team.optimize.session import Session
 from team.optimize.state import State
@@ -91,14 +91,14 @@ def _dims(dims: dict[str, int]) -> str:
 
 
 def write_analysis(
-    session: Session, staged: Path, number: int, plan: Plan, standing: Standing, outcome: dict[str, Any]
+    session: Session, staged: Path, number: int, idea: Idea, standing: Standing, outcome: dict[str, Any]
 ) -> None:
-    """``analysis.md`` of an iteration: evidence, the one change, predicted against actual."""
-    write_text(staged / "analysis.md", "\n".join(_analysis(session, number, plan, standing, outcome)) + "\n")
+    """``analysis.md`` of an iteration: evidence, the change and what is on top of it, predicted against actual."""
+    write_text(staged / "analysis.md", "\n".join(_analysis(session, number, idea, standing, outcome)) + "\n")
 
 
-def _analysis(session: Session, number: int, plan: Plan, standing: Standing, outcome: dict[str, Any]) -> Iterator[str]:
-    row, roof = outcome["row"], standing.roofline
+def _analysis(session: Session, number: int, idea: Idea, standing: Standing, outcome: dict[str, Any]) -> Iterator[str]:
+    row, roof, plan = outcome["row"], standing.roofline, idea.plan
     yield f"# Iteration {number}: {plan.change}"
     yield from ("", "## Where the kernel stood", "")
     yield f"- {standing.profile.tool}: {standing.profile.claim}"
@@ -107,14 +107,18 @@ def _analysis(session: Session, number: int, plan: Plan, standing: Standing, out
         gap = roof[f"delta_{axis}"]
         yield f"- {axis}: gap {_share(gap)}, budget {standing.budget.get(axis, 0)}"
     yield from (f"- {remark}" for remark in standing.profile.remarks[:5])
-    yield from ("", "## The one change", "")
+    yield from ("", "## The change of every branch", "")
     yield f"- technique: {plan.technique} ({plan.category})"
     for name in ("bottleneck", "evidence", "mechanism", "disproof", "fallback", "differs"):
         if said := getattr(plan, name):
             yield f"- {name}: {said}"
     yield from (f"- passed over {one.name}: {one.kind.value}, {one.reason}" for one in plan.passed_over)
+    if further := idea.plans[1:]:
+        yield from ("", f"## On top of it in branch b{len(idea.commits)}", "")
+        yield from (f"- {one.technique} ({one.category}): {one.change}; {one.mechanism}" for one in further)
     yield from ("", "## Predicted and actual", "")
-    yield f"- predicted: {exp(plan.expected_gain):.3f}x; at your shape: {_ratio(row['interval'])}"
+    yield f"- the champion holds: {', '.join(row['method_names'])}"
+    yield f"- predicted of {plan.technique}: {exp(plan.expected_gain):.3f}x; at your shape: {_ratio(row['interval'])}"
     yield f"- all shapes, weighted: {_ratio(row['overall'])}"
     yield f"- {outcome['verdict']}: {outcome['reason']}"
     yield f"- branches, with what the race saw of each: branch_results.json; frontier: {len(session.state.frontier)}"

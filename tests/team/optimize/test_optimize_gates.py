@@ -259,7 +259,7 @@ def _outcome() -> dict[str, Any]:
     row = {"iter": 1, "validation_passed": True, "speedup_vs_best_before": 1.6, "method_names": ["t"]}
     champion = {"iter": 1, "kernel": "iterv1/kernel.cpp", "average_ms": 1.0, "artifact_manifest": "", "commit": "c"}
     return {
-        "row": row, "past": past, "dollars": 0.1, "lists": {"selected_methods": ["t"]}, "kept": True, "reason": "",
+        "row": row, "past": [past], "dollars": 0.1, "lists": {"selected_methods": ["t"]}, "kept": True, "reason": "",
         "champion": champion, "best_ns": {"large": 1e6}, "roofline": {"bound": "memory"}, "verdict": "KEEP",
     }  # fmt: skip
 
