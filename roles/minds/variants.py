@@ -9,12 +9,15 @@ common, neither at one site nor at different ones that lead to the same texts.
 import hashlib
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from protocol.messages import SITE, TEXT, Briefing, Parameter, Variant
 from roles.minds.candidates import Candidate, told
 from roles.taste import taste_of
+from roles.techniques.cpp.knobs import Knobs
+from roles.techniques.cuda.move import Move
 from roles.techniques.sampling import Setting, settings
 
 
@@ -67,8 +70,23 @@ def _mine(digest: str, briefing: Briefing) -> bool:
 
 
 def _here(candidate: Candidate, briefing: Briefing) -> list[tuple[Mapping[str, Parameter], float | None]]:
-    """Settings measured at this very site; results of other texts would mislead the sampler."""
-    return [each for each in told(candidate.card, briefing) if each[0].get(SITE) == site_key(candidate)]
+    """Settings measured at this very site, and what the same settings did on texts that this one came from.
+
+    Where a technique only sets values, a setting leads to one text whatever the values were before. So when this text
+    is itself among those that were measured from another base, the rest of that table holds here, less its own gain.
+    Results of any other text would mislead the sampler.
+    """
+    tables: dict[Parameter, list[tuple[Mapping[str, Parameter], float | None]]] = defaultdict(list)
+    for setting, gain in told(candidate.card, briefing):
+        tables[setting.get(SITE, "")].append((setting, gain))
+    here = tables.pop(site_key(candidate), [])
+    if not isinstance(candidate.transform, Knobs | Move):
+        return here
+    digest = _digest(briefing.editable[candidate.path], candidate.path)
+    for table in tables.values():
+        own = [gain for setting, gain in table if setting.get(TEXT) == digest and gain is not None]
+        here += [(setting, None if gain is None else gain - own[-1]) for setting, gain in table if own]
+    return here
 
 
 def _measured_texts(briefing: Briefing) -> set[str]:

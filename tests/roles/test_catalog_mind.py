@@ -198,3 +198,42 @@ def test_the_frontier_is_a_start_when_the_base_offers_nothing_new() -> None:
     found = mind.propose(told)
     assert found.plan.change.endswith("on top of tile of E7")
     assert attempt(mind, briefing(nothing, role=Role.EXPLOITER)) is None
+
+
+KNOBS = """\
+constexpr int wide = 1;  // knob: wide in {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+constexpr int other = 1;  // knob: other in {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+extern "C" void solve(float* x) { x[0] = wide + other; }
+"""
+
+
+def knob_rounds(text: str, rounds: int) -> tuple[list[PastExperiment], str]:
+    """Races of knob settings on one text, of which the widest is the fastest, and the fastest text."""
+    history: list[PastExperiment] = []
+    best = (float("-inf"), "")
+    for number in range(rounds):
+        told = briefing(text, role=Role.EXPLOITER, number=number, history=tuple(history), max_variants=8)
+        proposal = CatalogMind().propose(told)
+        gains = [float(each.parameters["wide"]) / 10 for each in proposal.variants]
+        top = max(range(len(gains)), key=gains.__getitem__)
+        best = max(best, (gains[top], proposal.variants[top].files["kernel.cpp"]))
+        screened = tuple((each.parameters, gain) for each, gain in zip(proposal.variants, gains, strict=True))
+        one = past(proposal, Verdict.KEEP, number)
+        update = {"parameters": proposal.variants[top].parameters, "gain": gains[top], "screened": screened}
+        history.append(one.model_copy(update=update))
+    return history, best[1]
+
+
+def test_what_settings_did_is_still_known_when_the_fastest_of_them_is_the_base() -> None:
+    history, fastest = knob_rounds(KNOBS, 3)
+    forgotten = [one.model_copy(update={"screened": (), "parameters": {}}) for one in history]
+    proposed = [
+        CatalogMind().propose(
+            briefing(fastest, role=Role.EXPLOITER, number=3, history=tuple(known), max_variants=8, base="d" * 40)
+        )
+        for known in (history, forgotten)
+    ]
+    wide = [[each.parameters["wide"] for each in one.variants] for one in proposed]
+    assert sum(value >= 10 for value in wide[0]) > sum(value >= 10 for value in wide[1])
+    known = {each["text"] for one in history for each, _ in one.screened}
+    assert not known & {each.parameters["text"] for each in proposed[0].variants}
