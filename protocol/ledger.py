@@ -75,6 +75,8 @@ class Ledger:
         self.path = path
         if not writer and not path.is_file():
             raise LedgerError(f"there is no ledger at {path}")
+        if _ends_within_a_page(path):
+            raise LedgerError(f"the ledger {path} is torn: its end is missing")
         try:
             self._db = sqlite3.connect(
                 f"file:{quote(str(path))}?{'mode=rwc' if writer else _reading(path)}",
@@ -224,6 +226,19 @@ def _splits_samples(db: sqlite3.Connection) -> bool:
 
 def _digest(*parts: bytes) -> bytes:
     return blake2b(b"".join(parts), digest_size=16).digest()
+
+
+def _ends_within_a_page(path: Path) -> bool:
+    """Whether the file lost a part of its last page, for which SQLite would read zeros.
+
+    While a log lies beside it, the log may hold that page, and SQLite knows better.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if not path.is_file() or (log.exists() and log.stat().st_size):
+        return False
+    with path.open("rb") as file:
+        page = int.from_bytes(file.read(18)[16:], "big")
+    return bool(page) and path.stat().st_size % (page if page > 1 else 1 << 16) != 0
 
 
 def _reading(path: Path) -> str:

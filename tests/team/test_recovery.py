@@ -8,7 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -245,7 +246,8 @@ def _truncate(path: Path, size: int) -> None:
         file.truncate(size)
 
 
-def _torn(campaign: Campaign, part: str) -> Callable[[int], Path]:
+@contextmanager
+def _torn(campaign: Campaign, part: str) -> Iterator[Callable[[int], Path]]:
     """Copies of the run folder whose ledger (or its write-ahead log) ends after so many bytes."""
     keeper = Ledger(campaign.run.ledger, writer=True)  # as a killed writer leaves it: the log is not folded in
     keeper.append(1001.0, [("", ev.StopRequested(why="more"))])
@@ -261,27 +263,28 @@ def _torn(campaign: Campaign, part: str) -> Callable[[int], Path]:
         _truncate(folder / part, size)
         return folder / "ledger.sqlite"
 
-    return cut
+    yield cut
+    keeper.close()
 
 
 @pytest.mark.parametrize("part", ["ledger.sqlite", "ledger.sqlite-wal"])
 def test_a_torn_ledger_is_a_prefix_or_one_sentence(campaign: Campaign, part: str) -> None:
-    cut = _torn(campaign, part)
-    with Ledger(campaign.run.ledger) as ledger:
-        whole = list(ledger.events())
-    length = (campaign.run.folder / part).stat().st_size
-    dice = random.Random(1)
-    told: list[tuple[Path, str]] = []
-    for size in sorted({0, 1, 100, length - 1, *(dice.randrange(length) for _ in range(40))}):
-        path = cut(size)
-        try:
-            with Ledger(path, writer=True) as ledger:
-                found = list(ledger.events())
-                assert found == whole[: len(found)]
-                ledger.append(1002.0, [("", ev.StopRequested(why="goes on"))])
-                assert [event.seq for event in ledger.events()] == list(range(1, len(found) + 2))
-        except LedgerError as error:
-            told.append((path, str(error)))
+    with _torn(campaign, part) as cut:
+        with Ledger(campaign.run.ledger) as ledger:
+            whole = list(ledger.events())
+        length = (campaign.run.folder / part).stat().st_size
+        dice = random.Random(1)
+        told: list[tuple[Path, str]] = []
+        for size in sorted({0, 1, 100, length - 1, *(dice.randrange(length) for _ in range(40))}):
+            path = cut(size)
+            try:
+                with Ledger(path, writer=True) as ledger:
+                    found = list(ledger.events())
+                    assert found == whole[: len(found)]
+                    ledger.append(1002.0, [("", ev.StopRequested(why="goes on"))])
+                    assert [event.seq for event in ledger.events()] == list(range(1, len(found) + 2))
+            except LedgerError as error:
+                told.append((path, str(error)))
     assert all(str(path) in said for path, said in told)
     assert told or part == "ledger.sqlite-wal"
 
