@@ -51,6 +51,11 @@ class Recipe:
     remarks: tuple[str, ...] = ()
     inspection: str = ""
 
+    @property
+    def includes(self) -> tuple[str, ...]:
+        """Folders of headers that the flags name: the task's owner chose them, wherever they lie."""
+        return tuple(str(Path(flag[2:]).resolve()) for flag in self.flags if flag.startswith("-I/"))
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -155,11 +160,11 @@ class Builder:
         command += ["-o", "../artifact"]
         if self._schedule is not None and keep:
             command = self._scheduled(self._schedule, command, recipe, room)
-        done = self._run(command, room, recipe.timeout_s)
+        done = self._run(command, room, recipe)
         output = done.output.replace(f"{sources}/", "")
         if done.status != 0:
             raise BuildFailed(f"{self._compiler} refused {recipe.main} (exit status {done.status}).", _excerpt(output))
-        _refuse_foreign(room, sources)
+        _refuse_foreign(room, sources, recipe.includes)
         return output
 
     def _scheduled(
@@ -177,15 +182,15 @@ class Builder:
         (room / "steps.sh").write_text(steps)
         return ["sh", "../steps.sh"]
 
-    def _run(self, command: list[str], room: Path, timeout_s: float) -> Compiled:
+    def _run(self, command: list[str], room: Path, recipe: Recipe) -> Compiled:
         """Run the compiler; one that ends for want of memory gets a second chance with nobody beside it."""
         if self._confine:
-            command = confined(command, self._warden(), room, self._compiler)
+            command = confined(command, self._warden(), room, self._compiler, recipe.includes)
         with _CROSSING.shared():
-            done = run_compiler(command, room / "sources", timeout_s)
+            done = run_compiler(command, room / "sources", recipe.timeout_s)
         if done.starved:
             with _CROSSING.alone():
-                done = run_compiler(command, room / "sources", timeout_s)
+                done = run_compiler(command, room / "sources", recipe.timeout_s)
         return done
 
     def _warden(self) -> Path:
@@ -275,12 +280,13 @@ def _excerpt(output: str) -> str:
     return output if len(output) <= _EXCERPT else output[:_EXCERPT] + "\n[...]"
 
 
-def _refuse_foreign(room: Path, sources: Path) -> None:
-    """Refuse a build that read a file which is neither among its sources nor a system header."""
+def _refuse_foreign(room: Path, sources: Path, includes: tuple[str, ...]) -> None:
+    """Refuse a build that read a file which is neither among its sources, nor in ``includes``, nor a system header."""
     listings = [path.read_text().replace("\\\n", " ").partition(":")[2] for path in room.glob("deps*")]
     if not listings:
         raise UserError("The compiler did not say which files it read.", "Take -M options out of build.flags.")
     for word in " ".join(listings).split():
         path = (sources / word).resolve()
-        if not path.is_relative_to(sources.resolve()) and not str(path).startswith(_SYSTEM):
+        ours = any(path.is_relative_to(place) for place in (sources.resolve(), *includes))
+        if not ours and not str(path).startswith(_SYSTEM):
             raise Foreign(f"the source includes {word}, which is not part of the task")

@@ -103,14 +103,14 @@ def memory_limit() -> int:
     return min(MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
 
 
-def confined(command: list[str], warden: Path, room: Path, compiler: str) -> list[str]:
+def confined(command: list[str], warden: Path, room: Path, compiler: str, includes: tuple[str, ...] = ()) -> list[str]:
     """The command line that starts ``command`` through the confining program, with ``room`` to write in.
 
-    Besides the system's folders it may read where ``compiler`` is installed.
+    Besides the system's folders it may read where ``compiler`` is installed, and ``includes``.
     """
     found = shutil.which(compiler)
     tree = [] if found is None else [str(Path(found).resolve().parent.parent), str(Path(found).parent.parent)]
-    readable = ":".join(dict.fromkeys([*READABLE, *(path for path in tree if path != "/")]))
+    readable = ":".join(dict.fromkeys([*READABLE, *(path for path in tree if path != "/"), *includes]))
     limits = [str(os.getpid()), str(memory_limit()), str(FILE_SIZE), str(room), readable]
     return [str(warden), *limits, *command]
 

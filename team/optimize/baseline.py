@@ -122,7 +122,7 @@ def _libraries(options: Options) -> tuple[str, ...]:
         include = cutlass_include()
         if include is None:
             raise UserError("The kernel uses CUTLASS and its headers are not found.", "Set CUTLASS_PATH.")
-        flags.append(f"-I{include}")
+        flags.append(f"-I{include.resolve()}")
     if _CUBLAS.search(source):
         flags += ["-lcublas", "-lcublasLt"]
     return tuple(flags)
