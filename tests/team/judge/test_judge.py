@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -19,17 +18,6 @@ from team.judge.client import Judge
 from team.judge.failures import BaselineBroken, JudgeDied
 from team.judge.request import Calibrate, Check, Compare, Identity, Screen
 from team.tasks.spec import read_spec
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("scratch")
-
-
-@pytest.fixture(scope="module")
-def judge(scratch: Path) -> Iterator[Judge]:
-    with Judge(cpu_devices(1)[0], scratch) as warm:
-        yield warm
 
 
 def runners_of(judge: Judge) -> list[psutil.Process]:

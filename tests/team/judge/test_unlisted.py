@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from team.devices.cpu import cpu_devices
 from team.errors import UserError
 from team.judge.client import Judge
 from team.judge.request import Check, Compare
@@ -82,13 +81,12 @@ def test_a_wrong_wish_is_a_sentence(rest: str, says: str, tmp_path: Path) -> Non
         read_spec(write(tmp_path, rest=rest))
 
 
-def test_a_kernel_for_one_shape_is_incorrect_unless_the_base_is_such_a_kernel(tmp_path: Path) -> None:
-    with Judge(cpu_devices(1)[0], tmp_path / "scratch") as judge:
-        task, narrow = write(tmp_path / "task"), write(tmp_path / "narrow", ONE_SHAPE)
-        seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(narrow)))
-        assert seen.outcome.value == "incorrect"
-        assert "unlisted" in seen.detail
-        eights = write(tmp_path / "eights", WHOLE_EIGHTS)
-        seen = judge.check(Check(task=str(eights), tree=str(eights)))
-        assert seen.outcome.value == "measured", seen.detail
-        assert {check.workload for check in seen.checks} == {"large", "small"}
+def test_a_kernel_for_one_shape_is_incorrect_unless_the_base_is_such_a_kernel(judge: Judge, tmp_path: Path) -> None:
+    task, narrow = write(tmp_path / "task"), write(tmp_path / "narrow", ONE_SHAPE)
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(narrow)))
+    assert seen.outcome.value == "incorrect"
+    assert "unlisted" in seen.detail
+    eights = write(tmp_path / "eights", WHOLE_EIGHTS)
+    seen = judge.check(Check(task=str(eights), tree=str(eights)))
+    assert seen.outcome.value == "measured", seen.detail
+    assert {check.workload for check in seen.checks} == {"large", "small"}
