@@ -114,6 +114,7 @@ class BaselineMeasured(Body):
     null_kept: bool = Field(description="True when A/A was (wrongly) found to be faster: no campaign")
     planted_found: bool
     planted: Estimate
+    planted_gain: float = Field(0.0, ge=0.0, description="log gain that was planted; 0: as the policy says")
     measurement: Measurement
 
 

@@ -50,6 +50,7 @@ def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.Bas
         null_kept=not findings["clean"],
         planted_found=findings["found"],
         planted=Decision.model_validate(findings["planted"]).overall,
+        planted_gain=findings["planted_gain"],
         measurement=measured,
     )
 

@@ -64,6 +64,10 @@ class Ground(Protocol):
         """Launches per sample to begin with."""
         ...
 
+    def room(self, task: Task, workload: Workload) -> int:
+        """Launches of this workload whose private buffers fit into an arena."""
+        ...
+
     def loop(
         self, task: Task, base: Artifact, candidate: Artifact, record: Record, launches: dict[str, int]
     ) -> TimingLoop:
@@ -85,6 +89,10 @@ class CpuGround:
     def first_launches(self, task: Task, *records: Record) -> dict[str, int]:
         """See ``Ground``."""
         return pairs.first_launches(task.spec.policy, task, *records)
+
+    def room(self, task: Task, workload: Workload) -> int:
+        """See ``Ground``."""
+        return pairs.room(task, workload)
 
     def loop(
         self, task: Task, base: Artifact, candidate: Artifact, record: Record, launches: dict[str, int]
@@ -109,6 +117,10 @@ class CudaGround:
     def first_launches(self, task: Task, *records: Record) -> dict[str, int]:
         """See ``Ground``."""
         return cuda.first_launches(self.bench, task.spec.policy, task, *records)
+
+    def room(self, task: Task, workload: Workload) -> int:
+        """See ``Ground``."""
+        return cuda.room(self.bench, task, workload)
 
     def loop(
         self, task: Task, base: Artifact, candidate: Artifact, record: Record, launches: dict[str, int]

@@ -28,12 +28,14 @@ from team.judge.failures import BaselineBroken, Failed
 from team.judge.ground import TimingLoop, ground_of
 from team.judge.identity import Twins
 from team.judge.kernels import Kernel, KernelShop
+from team.judge.pairs import HEADROOM
 from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Sanitize, Screen
 from team.judge.triton.bench import refuse_timing
 from team.tasks.describe import describe
+from team.tasks.spec import Workload
 from team.tasks.task import Task
 
-PLANTED_LAUNCHES = 50  # launches per sample of the planted check, so that one launch more is a known 2 %
+PLANTED_LAUNCHES = 50  # launches per sample of the planted check where memory allows: one launch more is a known 2 %
 LOOKS_AHEAD = 3  # looks whose restarts find their runners ready; few requests go on beyond
 PLANTED_LIMIT_S = 60.0  # seconds after which the planted check gives up, for kernels of many milliseconds
 
@@ -262,19 +264,29 @@ class Judge:
                 return
 
     def _planted(self, task: Task, base: Kernel) -> tuple[Decision, str, float]:
-        """A/A on the cheapest workload while the base's side does a known extra: the decision, where, and the gain."""
+        """A/A on one workload while the base's side does a known extra: the decision, where, and the log gain.
+
+        The workload of which most launches fit into an arena, the cheapest of several; where few fit, one launch more
+        is a larger share of them, and so is the gain.
+        """
         policy, record = task.spec.policy, self._base_record(task, base)
-        cheapest = min(task.workloads, key=lambda workload: record.launch_ns[workload.name])
-        extra = max(1, round(PLANTED_LAUNCHES * policy.planted_gain))
-        contest = self._contest(task, base, base, record, {cheapest.name: PLANTED_LAUNCHES})
-        contest.workloads, contest.extra = (cheapest,), extra
-        evidence, weights = Evidence(self._device.info()), {cheapest.name: 1.0}
+        fitting = {one.name: self._planted_launches(task, one) for one in task.workloads}
+        chosen = max(task.workloads, key=lambda one: (fitting[one.name], -record.launch_ns[one.name]))
+        launches = fitting[chosen.name]
+        extra = max(1, round(launches * policy.planted_gain))
+        contest = self._contest(task, base, base, record, {chosen.name: launches})
+        contest.workloads, contest.extra = (chosen,), extra
+        evidence, weights = Evidence(self._device.info()), {chosen.name: 1.0}
         until = time.monotonic() + PLANTED_LIMIT_S
         decision: Decision | None = None
         while decision is None or (decision.state == "continue" and time.monotonic() < until):
             self._restart(contest, evidence, policy.pairs_per_restart)
             decision = decide(evidence.restarts, weights, None, policy)
-        return decision, cheapest.name, log(1.0 + extra / PLANTED_LAUNCHES)
+        return decision, chosen.name, log(1.0 + extra / launches)
+
+    def _planted_launches(self, task: Task, workload: Workload) -> int:
+        """Launches per sample, so that they, the extra one and the arena's headroom fit."""
+        return max(1, min(PLANTED_LAUNCHES, self._ground.room(task, workload) - HEADROOM - 1))
 
 
 def runners_ahead(policy: Policy) -> int:

@@ -101,8 +101,10 @@ class Contest:
     def _restart(self, pairs: int) -> Restart:
         for side in ("base", "candidate"):
             self.audits.setdefault(side, ClockAudit(len(self.bench.device.kernel_cores)))
-        needed = max(slot_size(self.task, one) * (self._slots(one) + HEADROOM) for one in self.workloads)
-        capacity = self.bench.provide(min(needed, MAX_ARENA))
+        sizes = {one.name: slot_size(self.task, one) for one in self.workloads}
+        needed = max(sizes[one.name] * (self._slots(one) + HEADROOM) for one in self.workloads)
+        least = max(sizes.values()) * (1 + self.extra + HEADROOM)  # one launch is timed however large its buffers are
+        capacity = self.bench.provide(max(least, min(needed, MAX_ARENA)))
         first, second = random_sides(self.source.dice)
         order = self.source.dice.sample(self.workloads, len(self.workloads))
         with (
@@ -221,6 +223,11 @@ def first_launches(policy: Policy, task: Task, *records: Record) -> dict[str, in
     result: dict[str, int] = {}
     for workload in task.workloads:
         fastest = min(record.launch_ns[workload.name] for record in records)
-        fits = max(1, MAX_ARENA // slot_size(task, workload))
-        result[workload.name] = max(1, min(MAX_LAUNCHES, fits, ceil(shortest_sample(policy) / max(fastest, 1.0))))
+        wanted = ceil(shortest_sample(policy) / max(fastest, 1.0))
+        result[workload.name] = max(1, min(MAX_LAUNCHES, room(task, workload), wanted))
     return result
+
+
+def room(task: Task, workload: Workload) -> int:
+    """Launches of this workload whose buffers fit into an arena; at least one."""
+    return max(1, MAX_ARENA // slot_size(task, workload))

@@ -63,8 +63,8 @@ def noise(state: CampaignState) -> Markup:
     threshold = w.percent(state.policy.threshold, 1)
     about = (
         f"Before the first experiment each device compared the baseline with itself, and with itself plus a known "
-        f"{w.percent(state.policy.planted_gain, 1)} of extra work. A keep needs {threshold} or the noise floor, "
-        f"whichever is more, and an interval above zero."
+        f"{w.percent(state.policy.planted_gain, 1)} of extra work (more where few launches fit into memory). A keep "
+        f"needs {threshold} or the noise floor, whichever is more, and an interval above zero."
     )
     rows = [_noise_row(baseline) for baseline in state.baselines.values()]
     return section("Noise and calibration", about, table(columns, rows, "Not calibrated yet."))

@@ -98,8 +98,10 @@ class CudaContest:
         raise AssertionError("unreachable")
 
     def _watched(self, pairs: int) -> tuple[Restart, str]:
-        needed = max(slot_size(self.task, one, ALIGNMENT) * (self._slots(one) + HEADROOM) for one in self.workloads)
-        capacity = self.bench.provide(min(needed, arena_limit(self.bench)))
+        sizes = {one.name: slot_size(self.task, one, ALIGNMENT) for one in self.workloads}
+        needed = max(sizes[one.name] * (self._slots(one) + HEADROOM) for one in self.workloads)
+        least = max(sizes.values()) * (1 + self.extra + HEADROOM)  # one launch is timed however large its buffers are
+        capacity = self.bench.provide(max(least, min(needed, arena_limit(self.bench))))
         order = self.source.dice.sample(self.workloads, len(self.workloads))
         with (
             self.bench.stand("base", self.task, self.base, 0) as base,
@@ -274,7 +276,11 @@ def first_launches(bench: CudaBench, policy: Policy, task: Task, *records: Recor
     result: dict[str, int] = {}
     for workload in task.workloads:
         fastest = min(record.launch_ns[workload.name] for record in records)
-        fits = max(1, arena_limit(bench) // slot_size(task, workload, ALIGNMENT))
         wanted = ceil(max(policy.sample_ns, SAMPLE_NS) / max(fastest, 1.0))
-        result[workload.name] = max(1, min(MAX_LAUNCHES, fits, wanted))
+        result[workload.name] = max(1, min(MAX_LAUNCHES, room(bench, task, workload), wanted))
     return result
+
+
+def room(bench: CudaBench, task: Task, workload: Workload) -> int:
+    """Launches of this workload whose buffers fit into an arena; at least one."""
+    return max(1, arena_limit(bench) // slot_size(task, workload, ALIGNMENT))

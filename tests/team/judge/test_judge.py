@@ -1,8 +1,12 @@
 """The judge end to end: a real process, real compilers, real runners."""
 
+import json
+import math
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -68,6 +72,38 @@ def test_a_race_goes_on_between_those_that_may_still_win(judge: Judge, tmp_path:
     request = Screen(task=str(task), base=str(task), candidates=tuple(map(str, trees)), noise=noise)
     first, second, slow = (one.pairs for one in judge.screen(request))
     assert min(first, second) > slow == read_spec(task).policy.screen_pairs
+
+
+SCARCE = """\
+import json, sys
+from pathlib import Path
+from team.devices.cpu import cpu_devices
+from team.judge import pairs
+from team.judge.arena import slot_size
+from team.judge.judge import Judge
+from team.judge.request import Calibrate
+from team.tasks.task import load_task
+
+folder, room = Path(sys.argv[1]), int(sys.argv[2])
+pairs.MAX_ARENA = room * min(slot_size(load_task(folder), one) for one in load_task(folder).workloads)
+judge = Judge(cpu_devices(1)[0], folder.parent / "scratch")
+try:
+    print(json.dumps(judge.calibrate(Calibrate(task=str(folder), base=str(folder)))[2]))
+finally:
+    judge.close()
+"""
+
+
+@pytest.mark.parametrize(("room", "launches"), [(10, 7), pytest.param(1, 1, marks=pytest.mark.slow)])
+def test_where_few_launches_fit_into_memory_more_is_planted(tmp_path: Path, room: int, launches: int) -> None:
+    """51 launches were laid out however large their buffers were, beyond the end of the arena."""
+    task = write_task(tmp_path / "task", ONCE, looks=(8,))
+    command = [sys.executable, "-c", SCARCE, str(task), str(room)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    findings = json.loads(done.stdout.splitlines()[-1])
+    assert findings["planted_gain"] == pytest.approx(math.log(1 + 1 / launches))
+    assert findings["planted"]["overall"]["gain"] > 0.3 * findings["planted_gain"]
 
 
 def test_calibration_reports_both_halves(judge: Judge, tmp_path: Path) -> None:
