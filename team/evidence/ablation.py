@@ -36,7 +36,10 @@ class Without:
 
 @dataclass(frozen=True)
 class Trial:
-    """What ablations are measured with: the judge of one device, the trusted task, the champion, and the law."""
+    """What ablations are measured with: the judge of one device, the trusted task, the champion, and the law.
+
+    ``artifact``: hash of what the champion is built to, where that is known.
+    """
 
     judge: Judge
     trusted: Path
@@ -44,6 +47,7 @@ class Trial:
     weights: Mapping[str, float]
     noise: Noise | None
     policy: Policy
+    artifact: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Ablated:
 def ablate(trial: Trial, trees: Iterable[Without], seconds: float | None = None) -> Iterator[Ablated]:
     """Each method in turn. After ``seconds`` no further one is begun: what is left is inconclusive."""
     until = None if seconds is None else time.monotonic() + seconds
-    ours = ""
+    ours = trial.artifact
     for without in trees:
         if without.tree is None:
             yield Ablated(absent(without.method, without.how))

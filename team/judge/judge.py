@@ -149,6 +149,7 @@ class Judge:
             evidence.candidate = kernel = self._shop.kernel(task, Path(request.tree), "candidate")
             with evidence.charged("check"):
                 record = self._checker(task).check("candidate", kernel.artifact, None)
+            self._records[self._shop.digest(task), kernel.artifact.build.artifact] = record  # should it be a base soon
             evidence.checks = tuple(record.checks.values())
 
         return _concluded(evidence, measure)

@@ -35,6 +35,7 @@ def ablate_champion(session: Session) -> None:
         session.weights,
         session.state.noise,
         session.policy,
+        _built_to(session, champion.iter),
     )
     named = dict(_labelled(kept))
     path = session.folder.iteration(champion.iter) / "attribution.json"
@@ -53,6 +54,12 @@ def ablate_champion(session: Session) -> None:
     rows.sort(key=lambda row: list(named).index(str(row["method_id"])))
     write_json(path, {**told, "champion_without_each": rows})
     _sort_anew(session, named, found)
+
+
+def _built_to(session: Session, number: int) -> str:
+    """Hash of what the champion of an iteration was built to; empty where no build is on record."""
+    kept = session.folder.iteration(number) / "kernel.build.json"
+    return str(json.loads(kept.read_text())["artifact"]) if kept.is_file() else ""
 
 
 def _measured_alone(session: Session, named: dict[str, PastExperiment]) -> str:

@@ -125,6 +125,15 @@ def test_check_times_nothing(judge: Judge, tmp_path: Path) -> None:
     assert (seen.outcome, seen.restarts) == (Outcome.INCORRECT, ())
 
 
+def test_a_tree_that_was_checked_is_not_checked_again_when_it_is_a_base(judge: Judge, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", looks=(8,))
+    tree = str(write_tree(tmp_path / "tree", ONCE + "    volatile int own = 7;\n    (void)own;\n"))
+    judge.check(Check(task=str(task), tree=tree))
+    assert [one.name for one in judge.stages() if one.name == "case small normal"] != []
+    assert judge.compare(Compare(task=str(task), base=tree, candidate=tree)).outcome is Outcome.MEASURED
+    assert [one.name for one in judge.stages() if one.name.startswith("case ")] == []
+
+
 def test_a_broken_base_is_not_an_outcome(judge: Judge, tmp_path: Path) -> None:
     task = write_task(tmp_path / "task", "    y[0] = 1.0f;\n")
     with pytest.raises(BaselineBroken, match="baseline is broken"):
