@@ -1,13 +1,15 @@
 """What the ``catalog`` mind alone finds from the naive CUDA and Triton examples on this machine's GPUs.
 
-    python scripts/bench_catalog.py [--only EXAMPLE ...] [--experiments 40] [--minutes 3] [--out benchmarks/results]
+    python scripts/bench_catalog.py [--only EXAMPLE ...] [--experiments 40] [--minutes 3]
+                                    [--calibration 8] [--out benchmarks/results]
 
-For each example one campaign as a user starts it (``kernelteam run``, one agent, ``--minutes`` of wall clock). Says the
-speedup as main was measured against the baseline with its interval, the time and the share of the binding roof per
-workload before and after (both as the judge timed them, under roofs measured in the same run), after how many
-experiments and seconds the last landing that counts came, and keeps the staircase and everything that was tried. A
-campaign that has not ended a minute after its time is stopped, and what its ledger holds is kept all the same.
-Give each GPU its own call (``CUDA_VISIBLE_DEVICES``). The exit status is 1 when a campaign ended without a landing.
+For each example one campaign as a user starts it (``kernelteam run``, one agent, ``--minutes`` of wall clock, the A/A
+calibration shortened to ``--calibration`` restarts). Says the speedup as main was measured against the baseline with
+its interval; the time and the share of the binding roof per workload before and after, as the judge timed them from a
+cold cache; the same in steady state beside a copy of as many bytes (``scripts/steady_times.py``); after how many
+experiments and seconds the last landing that counts came. Keeps the staircase and everything that was tried. A
+campaign that has not ended a minute after its time is stopped, and what its ledger holds is kept all the same. Give
+each GPU its own call (``CUDA_VISIBLE_DEVICES``). The exit status is 1 when a campaign ended without a landing.
 """
 
 import argparse
@@ -29,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from protocol import events as ev  # noqa: E402
 from protocol.state import CampaignState  # noqa: E402
+from team.bench import tree_of  # noqa: E402
 from team.errors import UserError  # noqa: E402
 from team.report.reading import Story, read_started_story  # noqa: E402
 from team.report.way import way_of  # noqa: E402
@@ -43,6 +46,7 @@ CLOSE_TO_BEST = 0.99
 """The time to best is that of the first landing which reaches this share of the best speedup."""
 
 
+STEADY = Path(__file__).with_name("steady_times.py")
 GRACE_S = 60.0
 """What a campaign may take beyond its minutes: experiments in flight, landings, the last measurement of main."""
 PATIENCE_S = 15.0
@@ -130,14 +134,36 @@ def rooflines(story: Story) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def steady(example: str, folder: Path) -> dict[str, Any]:
+    """Baseline and result of the campaign in steady state beside a copy, by workload; empty without a GPU's kernel."""
+    story, task = read_started_story(find_run(None).folder), folder / example
+    problem = story.state.started.problem
+    moved = {name: floor.get("bytes_min") for name, floor in problem.floors.items()} if problem else {}
+    try:
+        trees = [str(tree_of(which, task, None, folder / f"tree-{which}")[1]) for which in ("base", "result")]
+        words = [sys.executable, str(STEADY), str(task), *trees, "--bytes", json.dumps(moved)]
+        done = subprocess.run(
+            words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=GRACE_S, check=True
+        )
+    except (UserError, subprocess.TimeoutExpired) as error:
+        print(error, file=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        print(error.stderr[-2000:], file=sys.stderr)
+    else:
+        return json.loads(done.stdout.splitlines()[-1])
+    return {}
+
+
 def bench(example: str, asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """One campaign, from its ledger."""
     os.environ["KERNELTEAM_HOME"] = str(folder / "home")
     task = copy_example(example, folder / example)
     begun = time.monotonic()
+    law = folder / "campaign.toml"
+    law.write_text(f"[policy]\ncalibration_restarts = {asked.calibration}\n")
     words = ["run", str(task), "--yes", "--experiments", str(asked.experiments), "--minutes", str(asked.minutes)]
     ended = campaign(
-        [*words, "--agents", asked.agents, "--seed", str(asked.seed)],
+        [*words, "--agents", asked.agents, "--seed", str(asked.seed), "--campaign", str(law)],
         asked.out / f"catalog-{example}.log", 60.0 * asked.minutes + GRACE_S,
     )  # fmt: skip
     seconds = time.monotonic() - begun
@@ -148,10 +174,12 @@ def bench(example: str, asked: argparse.Namespace, folder: Path) -> dict[str, An
     device = next((agent.device for agent in story.state.agents.values() if agent.device), None)
     baseline = next((event.time for event, _ in story.of(ev.BaselineMeasured)), None)
     return {
-        "example": example, "device": device and device.name, "roofs": device and device.peaks, "ended": ended,
+        "example": example, "device": device and device.name, "kind": device and device.kind,
+        "roofs": device and device.peaks, "ended": ended,
         "experiments": len(story.state.verdicts), "campaign seconds": round(seconds, 1),
         "baseline seconds": baseline and round(baseline - story.state.first_time, 1),
         "speedup [low, estimate, high]": direct(story.state), "rooflines [baseline, result]": rooflines(story),
+        "steady [baseline, result]": {},
         "best reached at": reached and {key: reached[key] for key in ("experiment", "seconds")}, "staircase": steps,
         "tried": tried(story),
     }  # fmt: skip
@@ -168,11 +196,19 @@ def row(found: dict[str, Any]) -> str:
         f"{one['share'][0]:.0%} -> {one['share'][1]:.0%} of the {one['roof']} roof"
         for name, one in found["rooflines [baseline, result]"].items()
     )
-    reached = found["best reached at"] or {"experiment": "-", "seconds": "-"}
-    return (
-        f"{found['example']}: {speed} in {found['experiments']} experiments, {found['campaign seconds']:.0f} s "
-        f"({found['ended']}); best at #{reached['experiment']}, {reached['seconds']} s\n    {shares}"
+    beside = "; ".join(
+        f"{name} {one['us'][0]:.1f} -> {one['us'][-1]:.1f} us, {one['us'][0] / one['us'][-1]:.2f}x"
+        + (f", {one['share of the copy'][-1]:.0%} of a copy's {one['copy GB/s']} GB/s" if "copy GB/s" in one else "")
+        for name, one in found["steady [baseline, result]"].items()
     )
+    reached = found["best reached at"] or {"experiment": "-", "seconds": "-"}
+    spent = f"in {found['experiments']} experiments, {found['campaign seconds']:.0f} s ({found['ended']})"
+    best = f"best at #{reached['experiment']}, {reached['seconds']} s"
+    return f"{found['example']}: {speed} {spent}; {best}\n    judged: {shares}\n    steady: {beside}"
+
+
+def keep(found: dict[str, Any], out: Path) -> None:
+    (out / f"catalog-{found['example']}.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 def main() -> int:
@@ -180,6 +216,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="EXAMPLE", choices=example_names(), default=NAIVE)
     parser.add_argument("--experiments", type=int, default=40)
     parser.add_argument("--minutes", type=float, default=3.0)
+    parser.add_argument("--calibration", type=int, default=8)
     parser.add_argument("--agents", default="1")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
@@ -190,11 +227,13 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="kt-catalog-", ignore_cleanup_errors=True) as name:
             try:
                 found = bench(example, asked, Path(name))
+                keep(found, asked.out)
+                found["steady [baseline, result]"] = steady(example, Path(name)) if found["kind"] == "cuda" else {}
             except UserError as error:  # no ledger: the log says why
                 print(f"{example}: {error}", file=sys.stderr, flush=True)
                 landed = False
                 continue
-        (asked.out / f"catalog-{example}.json").write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, asked.out)
         print(row(found), flush=True)
         landed = landed and bool(found["staircase"])
     return 0 if landed else 1

@@ -2,8 +2,8 @@
 
 The model: products are exact, all terms are cut off toward zero beside the largest of them, and so is their sum
 (Fasi et al., Numerical behavior of NVIDIA tensor cores, 2021). ``extra`` bits are kept while terms are aligned; none is
-known for every architecture, so each is tried. The tolerance is that of ``examples/matmul_cuda``, at the judge's
-largest scale.
+known for every architecture, so each is tried. The tolerance is a quarter of that of ``examples/matmul_cuda``, whose
+products are deeper, at the judge's largest scale.
 """
 
 import numpy as np
