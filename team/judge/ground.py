@@ -68,6 +68,10 @@ class Ground(Protocol):
         """Launches of this workload whose private buffers fit into an arena."""
         ...
 
+    def steady(self, launch_ns: float) -> int:
+        """Most launches of so many nanoseconds in one sample, before the device's own pace changes within it."""
+        ...
+
     def loop(
         self, task: Task, base: Artifact, candidate: Artifact, record: Record, launches: dict[str, int]
     ) -> TimingLoop:
@@ -93,6 +97,10 @@ class CpuGround:
     def room(self, task: Task, workload: Workload) -> int:
         """See ``Ground``."""
         return pairs.room(task, workload)
+
+    def steady(self, launch_ns: float) -> int:
+        """See ``Ground``: a CPU keeps its pace."""
+        return pairs.MAX_LAUNCHES
 
     def loop(
         self, task: Task, base: Artifact, candidate: Artifact, record: Record, launches: dict[str, int]
@@ -121,6 +129,10 @@ class CudaGround:
     def room(self, task: Task, workload: Workload) -> int:
         """See ``Ground``."""
         return cuda.room(self.bench, task, workload)
+
+    def steady(self, launch_ns: float) -> int:
+        """See ``Ground``."""
+        return cuda.steady(launch_ns)
 
     def loop(
         self, task: Task, base: Artifact, candidate: Artifact, record: Record, launches: dict[str, int]

@@ -267,11 +267,11 @@ class Judge:
     def _planted(self, task: Task, base: Kernel) -> tuple[Decision, str, float]:
         """A/A on one workload while the base's side does a known extra: the decision, where, and the log gain.
 
-        The workload of which most launches fit into an arena, the cheapest of several; where few fit, one launch more
-        is a larger share of them, and so is the gain.
+        The workload with the most launches that fit into an arena and a steady sample, the cheapest of several; where
+        few fit, one launch more is a larger share of them, and so is the gain.
         """
         policy, record = task.spec.policy, self._base_record(task, base)
-        fitting = {one.name: self._planted_launches(task, one) for one in task.workloads}
+        fitting = {one.name: self._planted_launches(task, base, one) for one in task.workloads}
         chosen = max(task.workloads, key=lambda one: (fitting[one.name], -record.launch_ns[one.name]))
         launches = fitting[chosen.name]
         extra = max(1, round(launches * policy.planted_gain))
@@ -285,9 +285,10 @@ class Judge:
             decision = decide(evidence.restarts, weights, None, policy)
         return decision, chosen.name, log(1.0 + extra / launches)
 
-    def _planted_launches(self, task: Task, workload: Workload) -> int:
+    def _planted_launches(self, task: Task, base: Kernel, workload: Workload) -> int:
         """Launches per sample, so that they, the extra one and the arena's headroom fit."""
-        return max(1, min(PLANTED_LAUNCHES, self._ground.room(task, workload) - HEADROOM - 1))
+        steady = self._ground.steady(self._base_record(task, base).launch_ns[workload.name])
+        return max(1, min(PLANTED_LAUNCHES, steady, self._ground.room(task, workload) - HEADROOM - 1))
 
 
 def runners_ahead(policy: Policy) -> int:

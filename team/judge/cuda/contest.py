@@ -37,6 +37,8 @@ from team.tasks.task import Task
 TIMED_SET = 1
 MAX_LAUNCHES = 1024
 SAMPLE_NS = 400_000  # shortest sample; the first launches of one run from an emptied L2 and are not like the rest
+STEADY_NS = 1_000_000  # an H200 gets slower by a sixth somewhere between 0.4 and 4 ms of hard work
+FEWEST = 20  # launches of which one more is 5 %
 ARENA_SHARE = 0.04  # of the device memory; what the judge computes with needs several times that
 DISTURBED_TRIES = 3
 ALARMS = 3  # slopes in a row that must be too steep: a machine that pauses once makes one
@@ -284,3 +286,8 @@ def first_launches(bench: CudaBench, policy: Policy, task: Task, *records: Recor
 def room(bench: CudaBench, task: Task, workload: Workload) -> int:
     """Launches of this workload whose buffers fit into an arena; at least one."""
     return max(1, arena_limit(bench) // slot_size(task, workload, ALIGNMENT))
+
+
+def steady(launch_ns: float) -> int:
+    """Most launches in one sample before the card's own pace changes within it; not fewer than show one more well."""
+    return max(FEWEST, int(STEADY_NS / max(launch_ns, 1.0)))
