@@ -175,6 +175,6 @@ def left_behind(session: Session, number: int) -> bool:
         return False
     try:
         close(session, json.loads(kept.read_text()))
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{kept} cannot be read: {error}.", "Start a new run.") from None
+    except (ValueError, KeyError, TypeError) as error:  # no JSON, or an outcome of another version
+        raise UserError(f"{kept} cannot be read: {' '.join(str(error).split())}.", "Start a new run.") from None
     return True

@@ -130,7 +130,8 @@ def test_a_tree_that_was_checked_is_not_checked_again_when_it_is_a_base(judge: J
     tree = str(write_tree(tmp_path / "tree", ONCE + "    volatile int own = 7;\n    (void)own;\n"))
     judge.check(Check(task=str(task), tree=tree))
     assert [one.name for one in judge.stages() if one.name == "case small normal"] != []
-    assert judge.compare(Compare(task=str(task), base=tree, candidate=tree)).outcome is Outcome.MEASURED
+    (seen,) = judge.screen(Screen(task=str(task), base=tree, candidates=(tree,)))
+    assert (seen.outcome, seen.pairs > 0) == (Outcome.MEASURED, True)
     assert [one.name for one in judge.stages() if one.name.startswith("case ")] == []
 
 

@@ -13,8 +13,9 @@ from protocol.messages import AxisGaps, Briefing, Proposal
 from roles.minds.mind import NothingToPropose
 from roles.minds.scripted import ScriptedMind
 from roles.techniques.catalog import all_cards, card_named
+from team.errors import UserError
 from team.optimize.ablation import ablate_champion
-from team.optimize.iteration import iterate
+from team.optimize.iteration import iterate, left_behind
 from team.optimize.options import Options
 from team.optimize.records import axis_of
 
@@ -202,3 +203,14 @@ def test_the_newest_single_method_is_not_measured_twice(begun: Callable[..., Any
     assert len(compared) == 1
     assert [row["contributed"] for row in rows] == [True, True]
     assert [round(row["interval"]["speedup"], 1) for row in rows] == [1.2, 1.1]
+
+
+def test_an_outcome_of_another_version_is_one_sentence(begun: Callable[..., Any]) -> None:
+    with begun(profile={}, branches=1) as session:
+        session.mind = mind([], card_on("memory"))
+        assert iterate(session, 1)
+        session.state.history.clear()  # as if the process had died before it took the iteration in
+        kept = session.folder.iteration(1) / "outcome.json"
+        kept.write_text(kept.read_text().replace('"technique":', '"method":'))
+        with pytest.raises(UserError, match=r"outcome\.json cannot be read"):
+            left_behind(session, 1)
