@@ -181,7 +181,8 @@ class Agent:
         name = self._member.name
         kept, count = self._run.transcripts(name), self._line.spent
         place = scratch / "workshop"
-        workshop = AgentWorkshop(self._hub, place, kept, lambda tree: self._look(desk, tree), count, editable)
+        cache = scratch / "cache"
+        workshop = AgentWorkshop(self._hub, place, kept, lambda tree: self._look(desk, tree), count, editable, cache)
         desk = Desk(
             name=self._member.name,
             device=self._device,

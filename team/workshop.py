@@ -8,12 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from protocol.messages import Measurement, ModelCall, Outcome
+from team.evidence.artifacts import artifact_of
+from team.evidence.sass.disassembly import Undisassembled
+from team.evidence.sass.excerpt import excerpt
 from team.workspace.hub import Hub
 
 
 class AgentWorkshop:
     """One agent's, below ``scratch``; transcripts are kept in a folder of their own. ``look`` is the judge's quick
-    look at a folder, ``count`` tells the lead of a model's answer; only ``editable`` files may differ from a commit."""
+    look at a folder, ``count`` tells the lead of a model's answer; only ``editable`` files may differ from a commit;
+    the judge keeps what it built in ``cache``."""
 
     def __init__(
         self,
@@ -23,6 +27,7 @@ class AgentWorkshop:
         look: Callable[[Path], Measurement],
         count: Callable[[ModelCall], None],
         editable: Collection[str],
+        cache: Path,
     ) -> None:
         self._hub = hub
         self._scratch = scratch
@@ -30,6 +35,7 @@ class AgentWorkshop:
         self._look = look
         self._count = count
         self._editable = editable
+        self._cache = cache
 
     @contextmanager
     def laid_out(self, base: str) -> Iterator[Path]:
@@ -56,6 +62,19 @@ class AgentWorkshop:
             for path, text in files.items():
                 (folder / path).write_text(text)
             return self._look(folder)
+
+    def machine_code(self, base: str, files: Mapping[str, str], function: str, first: int) -> str:
+        """See ``roles.minds.mind.Workshop``."""
+        seen = self.check(base, files)
+        if seen.candidate_build is None:
+            return f"there is no build to look into: {seen.outcome.value}: {seen.detail}"
+        artifact = artifact_of(self._cache, seen.candidate_build.artifact)
+        if artifact is None:
+            return "there is no build to look into: the judge does not keep it any more"
+        try:
+            return excerpt(artifact, function, first)
+        except Undisassembled as failed:
+            return f"there is no machine code to show: {failed.why}"
 
     def transcript(self, duty: str) -> Path:
         """See ``roles.minds.mind.Workshop``."""

@@ -54,6 +54,12 @@ class Workshop(Protocol):
         """
         ...
 
+    def machine_code(self, base: str, files: Mapping[str, str], function: str, first: int) -> str:
+        """Lines of a GPU's machine code of ``base`` with these editable files changed, from line ``first`` of
+        ``function`` on (empty: the longest function); a sentence where there is none to show. Builds as ``check`` does.
+        """
+        ...
+
     def transcript(self, duty: str) -> Path:
         """Where what was said for a duty is kept for good."""
         ...

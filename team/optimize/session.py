@@ -145,6 +145,7 @@ def opened(
                 store.state.dollars += call.dollars
                 store.save()
 
-        workshop = AgentWorkshop(hub, folder.scratch / "mind", log_path, look, count, spec.editable_files)
+        place, cache = folder.scratch / "mind", folder.scratch / "cache"
+        workshop = AgentWorkshop(hub, place, log_path, look, count, spec.editable_files, cache)
         mind = make_mind(store.state.options.mind, store.state.options.mind_options, workshop)
         yield Session(folder, store, hub, trusted, spec, device, judge, mind, policy, say)

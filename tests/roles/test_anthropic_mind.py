@@ -22,6 +22,7 @@ from protocol.messages import (
     Phase,
     Plan,
     Position,
+    ProfileReport,
     Proposal,
     Recheck,
     ResolveMerge,
@@ -176,6 +177,36 @@ def test_reading_cards_findings_and_other_files(bench: Bench) -> None:
     assert "loop" in cards
     assert "nothing on record" in findings
     assert "nothing was profiled" in profile
+
+
+def test_machine_code_is_that_of_the_edits_and_is_looked_at_once(bench: Bench) -> None:
+    look = [EDIT, use("machine_code", function="solve", first=3)]
+    script = [calls(*look), calls(use("machine_code", first=0)), calls(SUBMIT)]
+    mind = bench.mind(lambda request: script[sum(m["role"] == "assistant" for m in request["messages"])], turns=2)
+    with pytest.raises(MindFailed):
+        mind.propose(told(language="cuda"))
+    assert bench.workshop.disassembled == [({"kernel.cpp": SOURCE.replace("1;", "3;", 1)}, "solve", 3)]
+    said = _plain(bench.api.requests[1]["messages"][-1]["content"][1]["content"])
+    assert said.startswith("sm_90a, function solve")
+    bench.workshop.forget()
+    bench.again().propose(told(language="cuda", means=Means(duty="x2", lost=("x1",))))
+    assert bench.api.answered() == 3
+    assert bench.workshop.disassembled == []
+    assert "'first'" in _plain(bench.api.requests[2]["messages"][-1]["content"][0]["content"])
+
+
+def test_where_there_is_no_machine_code_and_no_counter_it_is_said(bench: Bench) -> None:
+    claim = "compiler remarks stand in for a profile; they say what was vectorised, not what limits the kernel"
+    seen = ProfileReport(commit="c" * 40, tool="g++ -fopt-info-vec", claim=claim, remarks=("loop vectorized",))
+    bench.mind([calls(use("machine_code"), use("profile")), calls(use("give_up", why="seen"))])
+    with pytest.raises(NothingToPropose, match="seen"):
+        bench.again().propose(told(profile=seen))
+    code, profile = bench.results
+    assert "runs on a CPU: there is no machine code" in code
+    assert bench.workshop.disassembled == []
+    assert "no figures" in profile
+    assert claim in profile
+    assert "loop vectorized" in profile
 
 
 def test_variants_of_one_change(bench: Bench) -> None:

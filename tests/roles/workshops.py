@@ -54,10 +54,15 @@ class RecordingWorkshop(FolderWorkshop):
         """As if nothing had been told so far; the transcripts stay."""
         self.calls: list[ModelCall] = []
         self.checked: list[dict[str, str]] = []
+        self.disassembled: list[tuple[dict[str, str], str, int]] = []
 
     def check(self, base: str, files: Mapping[str, str]) -> Measurement:
         self.checked.append(dict(files))
         return Measurement(outcome=Outcome.MEASURED, checks=(WorkloadCheck(workload="w", checks=1, worst=0.0),))
+
+    def machine_code(self, base: str, files: Mapping[str, str], function: str, first: int) -> str:
+        self.disassembled.append((dict(files), function, first))
+        return "sm_90a, function solve: 1 lines, from 1 on; most frequent: EXIT 1\n  0000  EXIT;"
 
     def transcript(self, duty: str) -> Path:
         return self.scratch.parent / "transcripts" / f"{duty}.jsonl"

@@ -29,7 +29,7 @@ from roles.minds.anthropic.options import AnthropicOptions
 from roles.minds.anthropic.pad import Pad
 from roles.minds.anthropic.purse import Purse
 from roles.minds.anthropic.tape import Tape
-from roles.minds.anthropic.tools import check_tool, pad_tools, shelf_tools
+from roles.minds.anthropic.tools import check_tool, code_tool, pad_tools, shelf_tools
 from roles.minds.anthropic.web import Web
 from roles.minds.mind import CannotResolve, MindFailed, NothingToPropose, Workshop
 from roles.prompts import conversations, texts
@@ -58,6 +58,7 @@ class AnthropicMind:
             tools = [
                 *pad_tools(pad, folder),
                 check_tool(pad, self._workshop, briefing.base, self._recorder.tape),
+                code_tool(pad, self._workshop, briefing, self._recorder.tape),
                 *shelf_tools(briefing),
                 consult_tool(talk, self._options, briefing),
                 *box.tools(),

@@ -35,7 +35,7 @@ def profile(briefing: Briefing) -> str:
     """What the newest profile shows, with every remark of the compiler."""
     seen = briefing.profile
     if seen is None:
-        raise Wrong("nothing was profiled yet")
+        raise Wrong("nothing was profiled yet: until then `check` shows what the compiler says")
     return "\n".join([f"at commit {seen.commit[:12]}", *in_full(seen)])
 
 

@@ -53,6 +53,13 @@ class WordsInput(_Input):
     words: str = Field(description="words that must all occur")
 
 
+class CodeInput(_Input):
+    """Which part of the machine code."""
+
+    function: str = Field(default="", description="name of a kernel; empty: the longest one")
+    first: int = Field(default=1, ge=1, description="line to begin with")
+
+
 class VariantInput(_Input):
     """A parameter setting of the one change."""
 
@@ -114,6 +121,26 @@ def check_tool(pad: Pad, workshop: Workshop, base: str, tape: Tape) -> Tool:
 
     about = "Build the files with your edits and check them against the reference; the compiler's report. No timing."
     return make("check", about, NothingInput, check)
+
+
+def code_tool(pad: Pad, workshop: Workshop, briefing: Briefing, tape: Tape) -> Tool:
+    """What the compiler made of the files as they are on the pad."""
+
+    def machine_code(asked: CodeInput) -> str:
+        if briefing.language == "cpp":
+            raise Wrong(
+                "this task runs on a CPU: there is no machine code of a GPU; see the compiler's words in `check`"
+            )
+        base = briefing.base
+        key = json.dumps([base, pad.changed, asked.function, asked.first], sort_keys=True)
+        return tape.once(
+            "machine_code", key, lambda: workshop.machine_code(base, pad.changed, asked.function, asked.first)
+        )
+
+    about = (
+        "SASS of a kernel with your edits, as the judge builds it: its most frequent opcodes, then its instructions."
+    )
+    return make("machine_code", about, CodeInput, machine_code)
 
 
 def shelf_tools(briefing: Briefing) -> list[Tool]:

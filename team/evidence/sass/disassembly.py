@@ -42,18 +42,23 @@ def find_tool(name: str) -> str | None:
 
 def disassemble(artifact: Path, timeout_s: float = TIMEOUT_S) -> MachineCode:
     """The opcodes of every function in a shared object or a cubin; ``Undisassembled`` when there are none to be had."""
-    data = artifact.read_bytes()
-    images = [data] if b".nv_fatbin" in data and not _is_cuda(data) else _images(data)
-    if not images:
-        raise Undisassembled(Status.INCONCLUSIVE, f"{artifact.name} holds no machine code for a GPU")
-    found = [_disassembled(image, timeout_s) for image in images]
+    found = [functions_in(text) for text in listings(artifact, timeout_s)]
     archs = sorted({code.arch for code in found})
     if len(archs) > 1:
         raise Undisassembled(Status.INCONCLUSIVE, f"{artifact.name} holds code for {', '.join(archs)}")
     return MachineCode(archs[0], tuple(function for code in found for function in code.functions))
 
 
-def _disassembled(image: bytes, timeout_s: float) -> MachineCode:
+def listings(artifact: Path, timeout_s: float = TIMEOUT_S) -> list[str]:
+    """What the disassembler prints of each image in the file, at least one; ``Undisassembled`` as ``disassemble``."""
+    data = artifact.read_bytes()
+    images = [data] if b".nv_fatbin" in data and not _is_cuda(data) else _images(data)
+    if not images:
+        raise Undisassembled(Status.INCONCLUSIVE, f"{artifact.name} holds no machine code for a GPU")
+    return [_listing(image, timeout_s) for image in images]
+
+
+def _listing(image: bytes, timeout_s: float) -> str:
     with tempfile.TemporaryDirectory(prefix="kernelteam-sass-") as folder:
         path = Path(folder) / "image"
         path.write_bytes(image)
@@ -61,7 +66,7 @@ def _disassembled(image: bytes, timeout_s: float) -> MachineCode:
     code = functions_in(said)
     if not code.arch or not any(function.opcodes for function in code.functions):
         raise Undisassembled(Status.TOOL_ERROR, "the disassembler named no function with instructions")
-    return code
+    return said
 
 
 def _command(path: Path, plain: bool) -> list[str]:

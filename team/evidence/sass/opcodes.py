@@ -16,7 +16,7 @@ _INSTRUCTION = re.compile(
     r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P[T0-9]\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)(?=[\s;,])"
 )
 _PART = re.compile(r"\d+")
-_PADDING = "NOP"
+PADDING = "NOP"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def functions_in(text: str) -> MachineCode:
     for line in text.splitlines():
         if head := _FUNCTION.match(line):
             now = found.setdefault(head[1] or head[2], Counter())
-        elif now is not None and (seen := _INSTRUCTION.match(line)) and seen[1] != _PADDING:
+        elif now is not None and (seen := _INSTRUCTION.match(line)) and seen[1] != PADDING:
             now[seen[1]] += 1
     arch = _ARCH.search(text)
     return MachineCode(arch[1] if arch else "", tuple(Function(name, count) for name, count in found.items()))

@@ -167,6 +167,55 @@ def test_a_conversation_that_never_hands_in_has_a_clear_end_and_its_cost_is_book
 
 
 @pytest.mark.slow
+def test_what_goes_wrong_on_the_way_is_overcome_within_one_experiment(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turned away twice, a connection that drops, an input of a tool that is no JSON, one that lacks a part."""
+    lacking = use("edit_file", path="row_energy.cpp", old=KERNEL)
+    troubles = [
+        Turn(status=429, error="rate_limit_error"),
+        Turn(status=529, error="overloaded_error"),
+        calls(rewritten(FAST), cut=3),
+        calls(rewritten(FAST), broken_json=True),
+        calls(lacking),
+    ]
+
+    def script(request: Request) -> Turn:
+        return troubles.pop(0) if troubles else calls(rewritten(FAST), plan(request, "split_sums"))
+
+    with campaign(bench, monkeypatch, script) as api:
+        shown = run(bench, 1)
+    state = bench.state()
+    assert len(state.landed) == 1, shown
+    assert "the input of edit_file is wrong at 'new'" in str(api.requests[-1]["messages"][-1]["content"])
+    assert (api.answered(), state.calls) == (6, 4), "who is turned away pays nothing; a broken answer is paid"
+    assert state.dollars > 3 * EACH, "what came of a broken answer is estimated, and never too low"
+
+
+@pytest.mark.slow
+def test_a_refusal_and_a_conversation_that_is_too_long_are_told_as_what_they_are(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = [
+        Turn(stop="refusal"),
+        Turn(status=400, error="invalid_request_error", says="prompt is too long: 3 tokens > 2 maximum"),
+        Turn(stop="model_context_window_exceeded"),
+    ]
+    with campaign(bench, monkeypatch, ends) as api:
+        shown = run(bench, 10)
+    why = [end.why for end in bodies(bench, ev.NothingProposed) if isinstance(end, ev.NothingProposed) and end.failed]
+    told = (
+        "the model refused to answer",
+        "too long for the model: prompt is too long",
+        "become too long for the model",
+    )
+    assert [part in end for part, end in zip(told, why, strict=True)] == [True] * 3, shown
+    state = bench.state()
+    assert (api.answered(), state.calls) == (3, 2)
+    assert state.dollars == pytest.approx(2 * EACH)
+
+
+@pytest.mark.slow
 def test_what_was_answered_before_a_kill_is_never_asked_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = threading.Event()
 

@@ -1,10 +1,11 @@
 """What an agent lends to its mind: folders that are gone afterwards, and a look at editable files alone."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from protocol.messages import Measurement, Outcome
+from protocol.messages import Build, Measurement, Outcome
 from team.workshop import AgentWorkshop
 from team.workspace.hub import Hub
 
@@ -18,9 +19,13 @@ def looked() -> list[str]:
 def workshop(hub: Hub, tmp_path: Path, looked: list[str]) -> AgentWorkshop:
     def look(tree: Path) -> Measurement:
         looked.append((tree / "kernel.cpp").read_text())
-        return Measurement(outcome=Outcome.MEASURED)
+        if "broken" in looked[-1]:
+            return Measurement(outcome=Outcome.BUILD_FAILED, detail="expected ';'")
+        built = Build(compiler="g++", flags=(), seconds=1.0, artifact="a" * 64)
+        return Measurement(outcome=Outcome.MEASURED, candidate_build=built)
 
-    return AgentWorkshop(hub, tmp_path / "place", tmp_path / "kept", look, lambda call: None, ("kernel.cpp",))
+    place, kept, cache = tmp_path / "place", tmp_path / "kept", tmp_path / "cache"
+    return AgentWorkshop(hub, place, kept, look, lambda call: None, ("kernel.cpp",), cache)
 
 
 def left(place: Path) -> list[Path]:
@@ -60,3 +65,20 @@ def test_a_look_at_a_file_that_is_not_editable_is_refused(
     assert path in said.detail
     assert looked == []
     assert not (tmp_path / "outside").exists()
+
+
+def test_machine_code_is_of_the_change_and_what_there_is_none_of_is_said(
+    workshop: AgentWorkshop, hub: Hub, tmp_path: Path, looked: list[str]
+) -> None:
+    def said(text: str) -> str:
+        return workshop.machine_code(hub.main, {"kernel.cpp": text}, "", 1)
+
+    assert "build_failed: expected ';'" in said("// broken\n")
+    assert "does not keep it any more" in said("// new\n")
+    assert looked == ["// broken\n", "// new\n"]
+    kept = tmp_path / "cache" / "key"
+    kept.mkdir(parents=True)
+    (kept / "manifest.json").write_text(json.dumps({"artifact": "a" * 64}))
+    (kept / "artifact").write_bytes(b"no code of a GPU")
+    assert "holds no machine code for a GPU" in said("// new\n")
+    assert left(tmp_path / "place") == []
