@@ -331,7 +331,7 @@ def test_the_command_line_says_it_in_one_sentence(campaign: Campaign, tmp_path: 
     campaign.run.folder.rename(home / "runs" / "c")
     _truncate(home / "runs" / "c" / "ledger.sqlite", 5000)
     environment = {**os.environ, "KERNELTEAM_HOME": str(home)}
-    for command in ("status", "log", "resume"):
+    for command in ("status", "resume"):
         words = [sys.executable, "-m", "team.cli", command]
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 2, done.stdout + done.stderr

@@ -13,13 +13,9 @@ def play(seed: int) -> list[str]:
 
 
 def test_the_same_seed_plays_the_same_campaigns() -> None:
-    first, again = play(11), play(11)
+    """Seed 10 lands a step between the duty to measure main and its report; the audit compares the product."""
+    first, again = play(10), play(10)
     assert "every invariant held" in first[0]
     assert first[0].split(":", 1)[1] == again[0].split(":", 1)[1]
     assert first[1:] == again[1:]
     assert first[2].startswith("digest: ")
-
-
-def test_a_landing_while_main_is_measured_does_not_count_into_its_product() -> None:
-    """Seed 10 lands a step between the duty to measure main and its report; the audit compares the product."""
-    assert "every invariant held" in play(10)[0]
