@@ -33,6 +33,14 @@ LAZY = (
     HEAD
     + "    static int calls = 0;\n    if (calls++ < 20)\n        for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];\n}\n"
 )
+REMEMBERS = (
+    "#include <set>\n#include <utility>\n"
+    + HEAD
+    + "    static std::set<std::pair<float, float>> seen;\n"
+    + "    bool known = !seen.insert({x[0], x[n - 1]}).second;\n"
+    + "    for (int i = 0; i < n; i++) y[i] = known ? 0.0f : 2.0f * x[i];\n}\n"
+)
+"""Wrong on inputs that it has met before: whoever can tell them could have kept the answer."""
 GREEDY = (
     "#include <cstdlib>\n#include <cstring>\nstatic char* volatile taken;\n"
     + HEAD
@@ -204,6 +212,11 @@ def test_a_kernel_that_stops_working_is_incorrect(ring: Ring) -> None:
     with pytest.raises(Failed) as failed:
         ring.contest(TWICE, LAZY).restart(4)
     assert (failed.value.side, failed.value.outcome) == ("candidate", Outcome.INCORRECT)
+
+
+def test_no_inputs_of_a_sample_were_met_before(ring: Ring) -> None:
+    """The second side woke on the first one's inputs, which were its sample's, with the first one's answers beside."""
+    assert set(ring.contest(TWICE, REMEMBERS).restart(8).pairs) == {"long", "odd"}
 
 
 def failing(times: int, act: Callable[..., None]) -> Callable[..., None]:
