@@ -12,7 +12,9 @@ from roles.techniques import (
     cuda_moves,
     cuda_structural,
     cuda_tuning,
+    triton_dots,
     triton_launch,
+    triton_rows,
 )
 from roles.techniques.card import Card, Language
 
@@ -27,6 +29,8 @@ def all_cards() -> tuple[Card, ...]:
         *cuda_moves.CARDS,
         *cuda_tuning.CARDS,
         *cuda_knowledge.CARDS,
+        *triton_rows.CARDS,
+        *triton_dots.CARDS,
         *triton_launch.CARDS,
     )
     names = [card.name for card in cards]

@@ -1,5 +1,7 @@
-"""Knobs of Triton launches: warps, stages, and block sizes from which the grid is computed. Only digits change.
+"""Knobs of Triton launches: warps, stages, and block sizes that may be others. Only digits change.
 
+A block size may change when the grid is computed from it, or when it is a number that the kernel only counts with (see
+``triton_kernels``); the same number in the grid, if the kernel finds its place by it, then changes along.
 Python's own syntax tree says where a launch ``kernel[grid](...)`` stands; positions are bytes of UTF-8, as it counts.
 """
 
@@ -11,23 +13,31 @@ from dataclasses import dataclass
 from protocol.messages import Parameter
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
 from roles.techniques.transform import Choices, Site
+from roles.techniques.triton_kernels import block_use, divisors, kernel_named
+from roles.techniques.triton_text import Places, parsed
 
 _WARPS = (8, 4, 2, 1, 16)
 _STAGES = (3, 2, 4, 1, 5)
 _USUAL = {"num_warps": 4, "num_stages": 3}  # what Triton takes where nothing is said
 _FACTORS = (2.0, 0.5, 4.0, 0.25)
+_STRIDES = (8.0, 32.0, 4.0, 16.0, 2.0, 64.0, 0.5)  # of a loop without matrix products: a step may be a whole row
 _LEAST, _MOST = 16, 8192
 TUTORIAL = Citation("Triton documentation, triton.Config", "https://triton-lang.org/main/python-api/triton.html")
 
 
 @dataclass(frozen=True)
 class _Knob:
-    """A number that may change: its value now, and the bytes that hold it; an absent option is put at ``start``."""
+    """A number that may change: its value now, and the bytes that hold it; an absent option is put at ``start``.
+
+    ``along`` are other places that hold the same number, ``factors`` what it may be multiplied by.
+    """
 
     name: str
     now: int
     start: int
     end: int
+    along: tuple[tuple[int, int], ...] = ()
+    factors: tuple[float, ...] = _FACTORS
 
     @property
     def there(self) -> bool:
@@ -75,7 +85,7 @@ def _values(knob: _Knob) -> tuple[Parameter, ...]:
     if knob.name in _USUAL:
         every = _WARPS if knob.name == "num_warps" else _STAGES
     else:
-        every = tuple(size for factor in _FACTORS if _LEAST <= (size := int(knob.now * factor)) <= _MOST)
+        every = tuple(size for factor in knob.factors if _LEAST <= (size := int(knob.now * factor)) <= _MOST)
     others = tuple(value for value in every if value != knob.now)
     return (*others, knob.now)
 
@@ -88,17 +98,17 @@ def _rewritten(source: str, launch: _Launch, setting: Mapping[str, Parameter]) -
         comma = b"" if data[:at].rstrip().endswith((b",", b"(")) else b", "
         added = ", ".join(f"{one.name}={setting[one.name]}" for one in absent)
         data = data[:at] + comma + added.encode() + data[at:]
-    for knob in sorted((one for one in launch.knobs if one.there), key=lambda one: -one.start):
-        data = data[: knob.start] + str(setting.get(knob.name, knob.now)).encode() + data[knob.end :]
+    held = [(span, one) for one in launch.knobs if one.there for span in ((one.start, one.end), *one.along)]
+    for (start, end), knob in sorted(held, key=lambda each: -each[0][0]):
+        data = data[:start] + str(setting.get(knob.name, knob.now)).encode() + data[end:]
     return data.decode()
 
 
 def _launches(source: str) -> Iterator[_Launch]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parsed(source)
+    if tree is None:
         return
-    places = _Places(source)
+    places = Places(source)
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for call in [node for node in ast.walk(function) if isinstance(node, ast.Call)]:
             target = call.func
@@ -106,23 +116,8 @@ def _launches(source: str) -> Iterator[_Launch]:
                 yield _Launch(call, function.name, target.value.id, tuple(_knobs(tree, function, call, target, places)))
 
 
-class _Places:
-    """From lines and columns to bytes of the whole text."""
-
-    def __init__(self, source: str) -> None:
-        self._starts = [0]
-        for line in source.encode().splitlines(keepends=True):
-            self._starts.append(self._starts[-1] + len(line))
-
-    def span(self, node: ast.expr) -> tuple[int, int]:
-        """First byte of a node, and one past its last."""
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return self._starts[node.lineno - 1] + node.col_offset, self._starts[node.end_lineno - 1] + node.end_col_offset
-
-
 def _knobs(
-    tree: ast.Module, function: ast.FunctionDef, call: ast.Call, target: ast.Subscript, places: _Places
+    tree: ast.Module, function: ast.FunctionDef, call: ast.Call, target: ast.Subscript, places: Places
 ) -> Iterator[_Knob]:
     given = {word.arg: word.value for word in call.keywords if word.arg}
     for name, usual in _USUAL.items():
@@ -131,17 +126,44 @@ def _knobs(
             yield _Knob(name, usual, end, end)
         elif (number := _number(given[name])) is not None:
             yield _Knob(name, number, *places.span(given[name]))
+    counted = _counted(tree, function, call, target, places)
     for name, value in given.items():
         held = _held(tree, function, name, value, target.slice)
         number = _number(held) if held is not None else None
-        if (
-            held is not None
-            and name not in _USUAL
-            and number is not None
-            and number >= _LEAST
-            and not number & (number - 1)
-        ):
+        if held is not None and name not in _USUAL and number is not None and _is_size(number):
             yield _Knob(name, number, *places.span(held))
+        elif name in counted:
+            yield counted[name]
+
+
+def _is_size(number: int) -> bool:
+    return number >= _LEAST and not number & (number - 1)
+
+
+def _counted(
+    tree: ast.Module, function: ast.FunctionDef, call: ast.Call, target: ast.Subscript, places: Places
+) -> dict[str, _Knob]:
+    """Block sizes that are numbers in the launch, with which the kernel only counts, by name."""
+    assert isinstance(target.value, ast.Name)
+    kernel = kernel_named(tree, target.value.id)
+    grid = target.slice
+    if isinstance(grid, ast.Name):
+        name = grid.id
+        alone = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) == 2
+        grid = (_assigned(tree, function, name) if alone else None) or grid
+    found: dict[str, _Knob] = {}
+    for word in call.keywords if kernel is not None else ():
+        number = _number(word.value)
+        use = block_use(kernel, word.arg) if kernel is not None and word.arg and number is not None else None
+        if use is None or number is None or word.arg is None or word.arg in _USUAL or not _is_size(number):
+            continue
+        along = [each for axis in sorted(use.axes) for each in divisors(grid, axis) if each.value == number]
+        if len(along) == len(use.axes):
+            factors = _FACTORS if use.multiplied or use.axes else _STRIDES
+            spans = tuple(places.span(each) for each in along)
+            found[word.arg] = _Knob(word.arg, number, *places.span(word.value), spans, factors)
+    taken = [span for knob in found.values() for span in knob.along]
+    return {name: knob for name, knob in found.items() if all(taken.count(span) == 1 for span in knob.along)}
 
 
 def _held(tree: ast.Module, function: ast.FunctionDef, name: str, value: ast.expr, grid: ast.expr) -> ast.expr | None:

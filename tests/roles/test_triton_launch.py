@@ -1,15 +1,20 @@
 """Knobs of Triton launches: found where only digits change, left alone elsewhere."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from protocol.messages import Briefing, Phase, Position, Role
 from roles.minds.catalog import CatalogMind
+from roles.techniques.triton_dots import TritonSplitDot
 from roles.techniques.triton_launch import TritonLaunch
+from roles.techniques.triton_rows import TritonWholeRows
 
 SOFTMAX = (Path(__file__).parents[2] / "examples" / "softmax_triton" / "softmax.py").read_text()
+MATMUL = (Path(__file__).parents[2] / "examples" / "matmul_triton" / "matmul.py").read_text()
 ADD = """\
 import triton, triton.language as tl
 
@@ -31,7 +36,12 @@ NAMED = ADD.replace('grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)', "SIZ
 @pytest.mark.parametrize(
     ("text", "knobs"),
     [
-        (SOFTMAX, {"num_warps", "num_stages"}),
+        (SOFTMAX, {"num_warps", "num_stages", "BLOCK"}),
+        (SOFTMAX.replace("mask=at < cols)", "mask=None)").replace(", mask=None)", ")"), {"num_warps", "num_stages"}),
+        (SOFTMAX.replace("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK) % BLOCK"), {"num_warps", "num_stages"}),
+        (MATMUL, {"num_warps", "num_stages", "TILE", "STEP"}),
+        (MATMUL.replace("cdiv(M, 32)", "cdiv(M, 16)"), {"num_warps", "num_stages", "STEP"}),
+        (MATMUL.replace("(0) * TILE", "(0) * 32"), {"num_warps", "num_stages", "STEP"}),
         (ADD, {"num_warps", "num_stages", "BLOCK"}),
         (NAMED, {"num_warps", "num_stages", "BLOCK"}),
         (ADD.replace('meta["BLOCK"]', "1024"), {"num_warps", "num_stages"}),
@@ -56,8 +66,109 @@ def test_a_setting_changes_digits_and_nothing_else(text: str) -> None:
     assert "num_warps=8" in edited
 
 
+def test_a_number_that_the_grid_repeats_changes_along() -> None:
+    (site,) = TritonLaunch().applies(MATMUL)
+    edited = TritonLaunch().apply(MATMUL, site, {"TILE": 128, "STEP": 64, "num_warps": 8, "num_stages": 3})
+    assert "grid = (triton.cdiv(M, 128), triton.cdiv(N, 128))" in edited
+    assert "TILE=128, STEP=64, num_warps=8)" in edited
+
+
 def test_what_is_not_python_has_no_sites() -> None:
-    assert TritonLaunch().applies("def (") == []
+    assert all(kind().applies("def (") == [] for kind in (TritonLaunch, TritonSplitDot, TritonWholeRows))
+
+
+def test_a_product_moves_to_tensor_cores_and_a_step_is_added_outside() -> None:
+    (site,) = TritonSplitDot().applies(MATMUL)
+    edited = TritonSplitDot().apply(MATMUL, site, {})
+    assert '        total += tl.dot(a, b, input_precision="tf32x3")\n' in edited
+    assert TritonSplitDot().applies(edited) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MATMUL.replace('"ieee"', '"tf32"'),
+        MATMUL.replace("total = tl.dot(a, b, total,", "total = tl.dot(a, b, ks,"),
+        MATMUL.replace('input_precision="ieee")', 'input_precision="ieee", out_dtype=tl.float16)'),
+    ],
+)
+def test_products_of_another_kind_stay_as_they_are(text: str) -> None:
+    assert text != MATMUL
+    assert TritonSplitDot().applies(text) == []
+
+
+def test_a_row_is_loaded_once_in_one_block() -> None:
+    (site,) = TritonWholeRows().applies(SOFTMAX)
+    edited = TritonWholeRows().apply(SOFTMAX, site, {})
+    ast.parse(edited)
+    assert edited.count("tl.load(") == 1
+    assert "for " not in edited[edited.index("def softmax") : edited.index("def run_kernel")]
+    assert "BLOCK=triton.next_power_of_2(cols)" in edited
+    assert TritonWholeRows().applies(edited) == []
+
+
+def test_a_load_after_a_store_is_made_again() -> None:
+    last = "        tl.store(output + row + at, tl.exp(values - top) / total, mask=at < cols)\n"
+    loop = SOFTMAX[SOFTMAX.rindex("    for start") : SOFTMAX.index("\n\ndef run_kernel")]
+    twice = SOFTMAX.replace(loop, loop + loop)
+    assert twice.count(last) == 2
+    (site,) = TritonWholeRows().applies(twice)
+    assert TritonWholeRows().apply(twice, site, {}).count("tl.load(") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MATMUL,
+        ADD,
+        SOFTMAX.replace(', other=float("-inf"))', ")"),
+        SOFTMAX.replace("range(0, cols, BLOCK)", "range(1, cols, BLOCK)"),
+        SOFTMAX.replace("(input, output, cols, BLOCK=128)", "(input, output, 64, BLOCK=128)"),
+        SOFTMAX.replace("    total = 0.0\n", "    total = 0.0\n    start = 0\n"),
+        SOFTMAX + "    softmax[(rows,)](input, output, cols, BLOCK=128)\n",
+    ],
+)  # fmt: skip
+def test_rows_that_are_walked_otherwise_stay_as_they_are(text: str) -> None:
+    assert TritonWholeRows().applies(text) == []
+
+
+RUN = """\
+import os, sys
+os.environ["TRITON_INTERPRET"] = "1"
+import importlib.util, torch
+torch.manual_seed(1)
+x, a, b = torch.randn(5, 333), torch.randn(37, 45), torch.randn(45, 29)
+for path in sys.argv[1:]:
+    spec = importlib.util.spec_from_file_location("kernel", path)
+    kernel = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(kernel)
+    if hasattr(kernel, "softmax"):
+        y = torch.empty_like(x)
+        kernel.run_kernel(x, y, 5, 333)
+        assert torch.allclose(y, torch.softmax(x, -1), atol=1e-6), path
+    else:
+        c = torch.empty(37, 29)
+        kernel.run_kernel(a, b, c, 37, 29, 45)
+        assert torch.allclose(c, a @ b, atol=1e-3), path
+"""
+
+
+@pytest.mark.slow
+def test_results_stay_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    texts = []
+    for kind, text in (
+        (TritonWholeRows, SOFTMAX),
+        (TritonSplitDot, MATMUL),
+        (TritonLaunch, SOFTMAX),
+        (TritonLaunch, MATMUL),
+    ):
+        move = kind()
+        edited = move.apply(text, move.applies(text)[0], {})
+        texts.append(tmp_path / f"{kind.__name__}{len(texts)}.py")
+        texts[-1].write_text(edited)
+    (tmp_path / "run.py").write_text(RUN)
+    subprocess.run([sys.executable, str(tmp_path / "run.py"), *map(str, texts)], check=True, timeout=100)
 
 
 def test_the_mind_has_ideas_for_a_triton_kernel() -> None:

@@ -1,0 +1,108 @@
+"""Triton's matrix products of singles on tensor cores: each operand as the sum of TF32 parts, sums of a step rounded.
+
+``tl.dot`` with ``input_precision="ieee"`` is scalar multiply-adds. With ``"tf32x3"`` it is three products of TF32 parts
+on tensor cores; their accumulator truncates, so only one step's terms are added inside it, and the steps' sums outside
+(see ``roles.techniques.cuda.matmul_tensor``).
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from protocol.messages import Parameter
+from roles.techniques.card import Card, Citation, Numerics, Tier, cells
+from roles.techniques.transform import Choices, Site
+from roles.techniques.triton_text import Places, parsed
+
+SPLIT = Citation(
+    "Markidis et al., NVIDIA Tensor Core Programmability, Performance and Precision, 2018",
+    "https://arxiv.org/abs/1803.04014",
+)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """``total = tl.dot(a, b, total, input_precision="ieee")`` or ``total += tl.dot(a, b, input_precision="ieee")``."""
+
+    statement: ast.Assign | ast.AugAssign
+    kernel: str
+    total: str
+    operands: str
+
+
+class TritonSplitDot:
+    """Every such sum of a file becomes ``total += tl.dot(a, b, input_precision="tf32x3")``."""
+
+    def applies(self, source: str) -> list[Site]:
+        """See ``Transform``."""
+        return [_site(source, each) for each in _sums(source)]
+
+    def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
+        """See ``Transform``; there is nothing to choose."""
+        for each in _sums(source):
+            if _site(source, each).key == site.key:
+                start, end = Places(source).span(each.statement)
+                text = f'{each.total} += tl.dot({each.operands}, input_precision="tf32x3")'
+                data = source.encode()
+                return (data[:start] + text.encode() + data[end:]).decode()
+        raise LookupError(f"no site {site.key} in this text")
+
+    def space(self, site: Site) -> Choices:
+        """Nothing to choose."""
+        return site.choices
+
+
+def _site(source: str, found: _Sum) -> Site:
+    line = found.statement.lineno
+    digest = hashlib.sha256((ast.get_source_segment(source, found.statement) or "").encode()).hexdigest()[:10]
+    evidence = f"line {line}: a product of singles by scalar multiply-adds"
+    return Site(f"{found.kernel}:{line}:dot:{digest}", line, f"the product in `{found.kernel}`", evidence)
+
+
+def _sums(source: str) -> Iterator[_Sum]:
+    tree = parsed(source)
+    for kernel in tree.body if tree is not None else ():
+        if isinstance(kernel, ast.FunctionDef):
+            found = (_sum(node, kernel) for node in ast.walk(kernel) if isinstance(node, ast.Assign | ast.AugAssign))
+            yield from (each for each in found if each is not None)
+
+
+def _sum(node: ast.Assign | ast.AugAssign, kernel: ast.FunctionDef) -> _Sum | None:
+    call = node.value
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "tl.dot":
+        return None
+    words = {word.arg: ast.unparse(word.value) for word in call.keywords}
+    precise = words in ({"input_precision": "'ieee'"}, {"allow_tf32": "False"})
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    if not precise or not isinstance(target, ast.Name) or (isinstance(node, ast.Assign) and len(node.targets) != 1):
+        return None
+    given = [ast.unparse(each) for each in call.args]
+    added = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and len(given) == 2
+    passed = isinstance(node, ast.Assign) and len(given) == 3 and given[2] == target.id
+    return _Sum(node, kernel.name, target.id, ", ".join(given[:2])) if added or passed else None
+
+
+CARDS = (
+    Card(
+        name="triton_split_dot",
+        title="Tensor cores on values split into TF32 parts",
+        tier=Tier.ALGORITHM,
+        category="matrix-instructions",
+        cells=cells("compute bandwidth latency balanced occupancy"),
+        languages=("triton",),
+        helps="products of singles that were asked for without tensor cores, where the tolerance allows the last bits",
+        hurts="products whose tiles are too small for a matrix instruction",
+        bottleneck="scalar multiply-adds",
+        mechanism="three products of TF32 parts in place of one of singles, at a multiple of its rate; a step's terms "
+        "are added inside the tensor core, which truncates, and the steps' sums outside, with rounding",
+        disproof="tensor-core throughput is low: then the tiles do not feed it",
+        fallback="triton_launch",
+        expected_gain=0.7,
+        evidence="the same scheme in CUDA compiles to HMMA; the measurement of this team decides",
+        source=SPLIT,
+        numerics=Numerics.TOLERANCE,
+        transform=TritonSplitDot,
+        rewrite="products of singles run on tensor cores, each operand as a sum of TF32 values",
+    ),
+)

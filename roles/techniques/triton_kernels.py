@@ -1,0 +1,116 @@
+"""What a block size means inside a Triton kernel: whether another one leaves the kernel's results as they are.
+
+A block size may change when the kernel only counts with it: as the step of a loop, as the length of ``tl.arange``, in a
+shape of zeros, and to find a program's place. Every load and store must be masked, so that the kernel minds its bounds
+itself, whatever the blocks are.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BlockUse:
+    """How a kernel uses one block size: the axes whose programs it places, and whether matrix products depend on it."""
+
+    axes: frozenset[int]
+    multiplied: bool
+
+
+def kernel_named(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """The one function of a module with this name."""
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return found[0] if len(found) == 1 else None
+
+
+def block_use(kernel: ast.FunctionDef, name: str) -> BlockUse | None:
+    """How ``name`` is used, or None when another value of it might change what is computed."""
+    parents = {child: node for node in ast.walk(kernel) for child in ast.iter_child_nodes(node)}
+    uses = [node for node in ast.walk(kernel) if isinstance(node, ast.Name) and node.id == name]
+    axes = [_axis(parents[use], use) for use in uses if _is_place(parents[use], use)]
+    counted = [use for use in uses if not _is_place(parents[use], use)]
+    if not uses or not all(_counts(use, parents) for use in counted) or not _masked(kernel):
+        return None
+    if any(axis is None or _programs(kernel, axis) != axes.count(axis) for axis in axes):
+        return None
+    dots = any(_called(node) == "tl.dot" for node in ast.walk(kernel))
+    return BlockUse(frozenset(axis for axis in axes if axis is not None), dots)
+
+
+def _called(node: ast.AST) -> str:
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _is_place(parent: ast.AST, use: ast.Name) -> bool:
+    """True for ``tl.program_id(axis) * NAME``."""
+    if not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Mult):
+        return False
+    return any(_called(side) == "tl.program_id" for side in (parent.left, parent.right) if side is not use)
+
+
+def _axis(parent: ast.AST, use: ast.Name) -> int | None:
+    assert isinstance(parent, ast.BinOp)
+    call = parent.left if parent.right is use else parent.right
+    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, int) else None
+
+
+def _programs(kernel: ast.FunctionDef, axis: int | None) -> int:
+    """How often the kernel asks for its place along an axis."""
+    asked = (node for node in ast.walk(kernel) if isinstance(node, ast.Call) and _called(node) == "tl.program_id")
+    return sum(bool(call.args) and ast.unparse(call.args[0]) == str(axis) for call in asked)
+
+
+def _counts(use: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
+    """The step of a loop, the length of a ``tl.arange`` upon such a step or a place, or an extent of ``tl.zeros``."""
+    parent = parents[use]
+    if isinstance(parent, ast.Call):
+        step = _called(parent) in ("range", "tl.range") and len(parent.args) == 3 and parent.args[2] is use
+        length = _called(parent) == "tl.arange" and ast.unparse(parent.args[0]) == "0" and parent.args[1] is use
+        return (step and _is_loop(parents[parent], parent)) or (length and _continues(parent, use.id, parents))
+    return isinstance(parent, ast.Tuple) and _called(parents[parent]) == "tl.zeros"
+
+
+def _continues(numbers: ast.Call, name: str, parents: dict[ast.AST, ast.AST]) -> bool:
+    """True for ``start + tl.arange(0, NAME)`` in a loop over start in steps of NAME, or upon a place times NAME."""
+    total = parents[numbers]
+    if not isinstance(total, ast.BinOp) or not isinstance(total.op, ast.Add):
+        return False
+    other = total.left if total.right is numbers else total.right
+    if isinstance(other, ast.BinOp):
+        return any(isinstance(side, ast.Name) and side.id == name and _is_place(other, side) for side in _sides(other))
+    around = parents[total]
+    while around in parents:
+        if isinstance(around, ast.For) and ast.unparse(around.target) == ast.unparse(other):
+            steps = around.iter.args if isinstance(around.iter, ast.Call) else []
+            return len(steps) == 3 and ast.unparse(steps[2]) == name
+        around = parents[around]
+    return False
+
+
+def _sides(node: ast.BinOp) -> tuple[ast.expr, ast.expr]:
+    return node.left, node.right
+
+
+def _is_loop(parent: ast.AST, call: ast.Call) -> bool:
+    return isinstance(parent, ast.For) and parent.iter is call
+
+
+def _masked(kernel: ast.FunctionDef) -> bool:
+    """Every load says what stands in place of what is masked away, and every store is masked."""
+    for node in ast.walk(kernel):
+        given = {word.arg for word in node.keywords} if isinstance(node, ast.Call) else set[str | None]()
+        needed = {"tl.load": {"mask", "other"}, "tl.store": {"mask"}}.get(_called(node), set[str]())
+        if not needed <= given:
+            return False
+    return True
+
+
+def divisors(grid: ast.expr, axis: int) -> Iterator[ast.Constant]:
+    """The constant by which the extent along an axis is divided: ``triton.cdiv(extent, 32)`` in a tuple."""
+    element = grid.elts[axis] if isinstance(grid, ast.Tuple) and axis < len(grid.elts) else None
+    if isinstance(element, ast.Call) and _called(element) in ("triton.cdiv", "cdiv") and len(element.args) == 2:
+        last = element.args[1]
+        if isinstance(last, ast.Constant) and isinstance(last.value, int):
+            yield last
