@@ -172,6 +172,7 @@ SIGNATURES: Mapping[str, Signature] = {
 
 CARDS: Mapping[str, str] = {
     "matmul_tensor": "tensor_core",
+    "triton_split_dot": "tensor_core",
     "tensor_cores": "tensor_core",
     "matmul_tile": "ilp_unroll_register_tile",
     "transpose_tile": "tiling_smem",
@@ -200,7 +201,7 @@ SILENT: Mapping[str, str] = {
         ("launch_config", "kernel_fusion", "split_k_parallel_reduce", "stream_k_load_balancing", "persistent_kernel",
          "grouped_gemm_scheduler", "moe_grouped_gemm", "attention_decode_persistent_schedule", "rows_per_block",
          "split_k", "split_depth", "smaller_blocks", "kernel_split", "block_size", "grid_stride", "persistent_grid",
-         "size_dispatch", "shape_dispatch", "row_groups", "triton_launch"),
+         "size_dispatch", "shape_dispatch", "row_groups", "triton_launch", "triton_whole_rows"),
         _LAUNCH,
     ),
     **dict.fromkeys(
