@@ -1,11 +1,17 @@
 """What an agent lends to its mind: folders that are gone afterwards, and a look at editable files alone."""
 
 import json
+import logging
+import shutil
 from pathlib import Path
 
 import pytest
+from repositories import git
 
 from protocol.messages import Build, Measurement, Outcome
+from team.devices import discover
+from team.judge.client import Judge
+from team.judge.request import Check
 from team.workshop import AgentWorkshop
 from team.workspace.hub import Hub
 
@@ -82,3 +88,24 @@ def test_machine_code_is_of_the_change_and_what_there_is_none_of_is_said(
     (kept / "artifact").write_bytes(b"no code of a GPU")
     assert "holds no machine code for a GPU" in said("// new\n")
     assert left(tmp_path / "place") == []
+
+
+@pytest.mark.gpu
+def test_machine_code_of_what_the_judge_built(tmp_path: Path, every_gpu: None) -> None:
+    user = tmp_path / "user"
+    shutil.copytree(Path(__file__).parents[3] / "examples" / "softmax_cuda", user)
+    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "a task")):
+        git(user, *words)
+    hub, device = Hub.create(tmp_path / "run", user), discover("cuda", 1)[0]
+    scratch = tmp_path / "scratch"
+    with Judge(device, scratch) as judge:
+
+        def look(tree: Path) -> Measurement:
+            return judge.check(Check(task=str(user), tree=str(tree)))
+
+        kept = tmp_path / "kept"
+        workshop = AgentWorkshop(hub, scratch / "workshop", kept, look, lambda call: None, (), scratch / "cache")
+        said = workshop.machine_code(hub.main, {}, "", 1)
+    logging.getLogger(__name__).info("%s", said[:2000])
+    assert said.startswith("sm_")
+    assert "EXIT" in said
