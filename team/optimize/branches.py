@@ -32,31 +32,32 @@ class Method(Message):
 class Idea:
     """A proposal that may run: who had it, and a commit for each of its variants.
 
-    ``composed``: the methods of the last branch in their order, where that one holds more than the proposal's change.
+    ``stack``: methods on top of each other, the proposal's own first. The last ``stacked`` branches hold the beginnings
+    of it, the last one all of it; every other branch holds the proposal's change alone.
     """
 
     role: Role
     proposal: Proposal
     commits: list[str]
-    composed: tuple[Method, ...] = ()
+    stack: tuple[Method, ...] = ()
+    stacked: int = 0
 
     @property
     def plans(self) -> list[Plan]:
         """The plan of every method that some branch holds."""
-        return [one.plan for one in self.composed] or [self.plan]
+        return [one.plan for one in self.stack] or [self.plan]
+
+    @property
+    def plain(self) -> int:
+        """How many branches hold the proposal's change alone; they come first."""
+        return len(self.commits) - self.stacked
 
     def methods(self, branch: int, base: str) -> tuple[Method, ...]:
         """What a branch holds on top of ``base``, in the order in which it was made."""
-        if self.composed and branch == len(self.commits) - 1:
-            return self.composed
-        return (
-            Method(
-                plan=self.plan,
-                parameters=self.proposal.variants[branch].parameters,
-                base=base,
-                commit=self.commits[branch],
-            ),
-        )
+        if branch >= self.plain:
+            return self.stack[: len(self.stack) - (len(self.commits) - 1 - branch)]
+        parameters, commit = self.proposal.variants[branch].parameters, self.commits[branch]
+        return (Method(plan=self.plan, parameters=parameters, base=base, commit=commit),)
 
     @property
     def plan(self) -> Plan:
@@ -115,7 +116,7 @@ def _mended(session: Session, number: int, idea: Idea, trial: Trial) -> None:
         session.say(f"iteration {number}: a repair was refused: {no}")
         return
     idea.proposal = mended.model_copy(update={"variants": mended.variants[:1], "dollars": idea.proposal.dollars})
-    idea.composed = ()
+    idea.stack, idea.stacked = (), 0
     trial.raced = _raced(session, idea.commits)
 
 

@@ -22,7 +22,7 @@ def optimize(
     iterations: Annotated[int, typer.Option("--iterations", help="the most iterations")] = 3,
     ncu_num: Annotated[int, typer.Option("--ncu-num", help="metrics per axis")] = 5,
     branches: Annotated[
-        int, typer.Option("--branches", help="kernels of an iteration, 1 to 8; the last may hold several methods")
+        int, typer.Option("--branches", help="kernels of an iteration, 1 to 8; the last ones may hold several methods")
     ] = 4,
     noise_threshold_pct: Annotated[float, typer.Option("--noise-threshold-pct", help="smallest gain kept (%)")] = 2.0,
     ptr_size: Annotated[int, typer.Option("--ptr-size", help="elements of every pointer; 0: found out")] = 0,

@@ -1,6 +1,6 @@
-"""The branch that holds several methods: further ones on top of an idea's first variant, within the axis budget.
+"""Branches that hold several methods: further ones on top of an idea's first variant, within the axis budget.
 
-The other branches hold the idea's own change alone, in its variants, so that the race compares method sets. What the
+The other branches hold the idea's own change alone, in its variants, so that the race compares method sets. What a
 composed branch owes to each of its methods is measured afterwards, by taking each out (``team.optimize.ablation``).
 """
 
@@ -17,10 +17,13 @@ from team.optimize.strict import refuse_reordering
 from team.workspace.objects import Refused
 
 
-def with_composed_branch(
+def with_composed_branches(
     session: Session, number: int, idea: Idea, profile: ProfileReport, budget: Mapping[str, int]
 ) -> Idea:
-    """The idea with its last branch composed; as it was where one branch, the evidence or the mind allow no more."""
+    """The idea with its last branches composed; as it was where one branch, the evidence or the mind allow no more.
+
+    At most half of the branches are: with four, the first two methods, and all three.
+    """
     if session.options.branches < 2 or sum(budget.values()) < 2:
         return idea
     methods = [*idea.methods(0, session.best)]
@@ -36,12 +39,14 @@ def with_composed_branch(
     if len(methods) < 2:
         idea.proposal = idea.proposal.model_copy(update={"dollars": dollars})
         return idea
-    last = methods[-1]
-    whole = Variant(parameters=dict(last.parameters), files=_changed(session, last.commit))
-    plain = idea.proposal.variants[: session.options.branches - 1]
-    variants = (*plain, whole)
-    proposal = idea.proposal.model_copy(update={"variants": variants, "dollars": dollars})
-    return Idea(idea.role, proposal, [*idea.commits[: len(plain)], last.commit], tuple(methods))
+    stacked = min(len(methods) - 1, session.options.branches // 2)
+    whole = [
+        Variant(parameters=dict(one.parameters), files=_changed(session, one.commit)) for one in methods[-stacked:]
+    ]
+    plain = idea.proposal.variants[: session.options.branches - stacked]
+    proposal = idea.proposal.model_copy(update={"variants": (*plain, *whole), "dollars": dollars})
+    commits = [*idea.commits[: len(plain)], *(one.commit for one in methods[-stacked:])]
+    return Idea(idea.role, proposal, commits, tuple(methods), stacked)
 
 
 def _open_axes(budget: Mapping[str, int], methods: list[Method]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from team.optimize import evidence, records, summary
 from team.optimize.artifacts import OUTCOME, write_json, write_text
 from team.optimize.branches import Idea, Method, committed, tried
 from team.optimize.briefing import briefing_for, roles_of
-from team.optimize.compose import with_composed_branch
+from team.optimize.compose import with_composed_branches
 from team.optimize.gates import Stopped
 from team.optimize.hardware import hardware_gate
 from team.optimize.outcome import judged
@@ -109,8 +109,8 @@ def _idea(session: Session, number: int, standing: evidence.Standing) -> Idea | 
         known = json.loads(kept.read_text())
         if known["base"] == session.best and "commits" in known:
             proposal = Proposal.model_validate(known["proposal"])
-            composed = tuple(Method.model_validate(one) for one in known["composed"])
-            return Idea(Role(known["role"]), proposal, known["commits"], composed)
+            stack = tuple(Method.model_validate(one) for one in known["stack"])
+            return Idea(Role(known["role"]), proposal, known["commits"], stack, known["stacked"])
     for role in roles_of(number):
         try:
             return _new_idea(session, number, role, standing)
@@ -134,7 +134,7 @@ def _new_idea(session: Session, number: int, role: Role, standing: evidence.Stan
             session.state.dollars += proposal.dollars
             session.say(f"iteration {number}: a plan was refused: {no}")
             continue
-        idea = with_composed_branch(session, number, idea, standing.profile, standing.budget)
+        idea = with_composed_branches(session, number, idea, standing.profile, standing.budget)
         write_json(session.folder.staging(number) / "proposal.json", _told(session, idea))
         return idea
     raise NothingToPropose(f"{MAX_REFUSALS} plans in a row were refused; the last: {refused[-1]}")
@@ -147,7 +147,8 @@ def _told(session: Session, idea: Idea) -> dict[str, Any]:
         "role": idea.role.value,
         "proposal": idea.proposal.model_dump(mode="json"),
         "commits": idea.commits,
-        "composed": [one.model_dump(mode="json") for one in idea.composed],
+        "stack": [one.model_dump(mode="json") for one in idea.stack],
+        "stacked": idea.stacked,
     }
 
 

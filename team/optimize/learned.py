@@ -30,13 +30,15 @@ class Word:
 def pasts(idea: Idea, trial: Trial, champion: int, number: int, base: str, word: Word) -> list[PastExperiment]:
     """One line for each method of the champion, in the order in which they were made.
 
-    The first has the number of the iteration, and every branch that lost beside it. What was measured stands with the
-    last, whose commit it is of; those before it say whom they were measured with.
+    The first has the number of the iteration, and every branch that lost and is no part of the champion. What was
+    measured stands with the last, whose commit it is of; those before it say whom they were measured with.
     """
     methods = idea.methods(champion, base)
     raced = list(zip(idea.proposal.variants, trial.raced.gains, strict=True)) if len(idea.commits) > 1 else []
     screened = tuple((variant.parameters, gain) for variant, gain in raced)
-    plain = screened if len(methods) == 1 else screened[:champion]
+    inside = range(idea.plain, champion + 1)  # beginnings of the champion's stack, and the champion, when it is stacked
+    beside = tuple(one for branch, one in enumerate(screened) if branch not in inside)
+    own = screened[champion : champion + 1]
     whole = " and ".join(one.plan.technique for one in methods)
     found: list[PastExperiment] = []
     for place, method in enumerate(methods, start=1):
@@ -55,7 +57,7 @@ def pasts(idea: Idea, trial: Trial, champion: int, number: int, base: str, word:
                 high=overall.high if overall else None,
                 base=method.base,
                 commit=method.commit,
-                screened=plain if place == 1 else screened[champion:] if place == len(methods) else (),
+                screened=beside if place == 1 else own if place == len(methods) else (),
             )
         )
     return found

@@ -28,7 +28,7 @@ class Options(BaseModel):
     iterations: int = Field(default=3, ge=1, description="the most iterations")
     ncu_num: int = Field(default=5, ge=1, description="metrics per axis in ncu_top.json")
     branches: int = Field(
-        default=4, ge=1, le=8, description="kernels of an iteration; the last may hold several methods"
+        default=4, ge=1, le=8, description="kernels of an iteration; the last ones may hold several methods"
     )
     noise_threshold_pct: float = Field(default=2.0, ge=0.0, description="smallest gain worth keeping (%)")
     ptr_size: int = Field(default=0, ge=0, description="elements of every pointer; 0: found out")

@@ -152,7 +152,7 @@ def methods(
 ) -> dict[str, Any]:
     """``methods.json``: the methods of an iteration, why they were chosen, and what was passed over.
 
-    The first one is every branch's own; further ones are on top of it in the last branch.
+    The first one is every branch's own; further ones are on top of it in the last branches.
     """
     used = [axis_of(card_named(plan.technique)) for plan in plans]
     left = {axis: most - used.count(axis) for axis, most in budget.items() if most > used.count(axis)}

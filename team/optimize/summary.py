@@ -114,7 +114,7 @@ def _analysis(session: Session, number: int, idea: Idea, standing: Standing, out
             yield f"- {name}: {said}"
     yield from (f"- passed over {one.name}: {one.kind.value}, {one.reason}" for one in plan.passed_over)
     if further := idea.plans[1:]:
-        yield from ("", f"## On top of it in branch b{len(idea.commits)}", "")
+        yield from ("", f"## On top of it, from branch b{idea.plain + 1} on", "")
         yield from (f"- {one.technique} ({one.category}): {one.change}; {one.mechanism}" for one in further)
     yield from ("", "## Predicted and actual", "")
     yield f"- the champion holds: {', '.join(row['method_names'])}"

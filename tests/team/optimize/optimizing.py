@@ -24,7 +24,7 @@ BROKEN = HEAD + "    undefined(x);\n}\n"
 CRASHING = HEAD + "    y[0] = *(volatile float*)0;\n}\n"
 NEAR = HEAD + "    for (int i = 0; i < n; i++) y[i] = (2.0f * x[i] + 1.0f) * 1.0000002f;\n}\n"
 REF = "atol = 1e-4\nrtol = 1e-4\ndef reference(x, y, n):\n    y[:n].copy_(2 * x[:n] + 1)\n"
-LAW = "[policy]\ncalibration_restarts = 4\nlooks = [8, 16]\npairs_per_restart = 2\nrace_rounds = 1\n"
+LAW = "[policy]\ncalibration_restarts = 4\nlooks = [8, 16, 32]\npairs_per_restart = 2\nrace_rounds = 1\n"
 _PLAN = dict.fromkeys(("bottleneck", "evidence", "mechanism", "disproof", "fallback"), "as the script says")
 
 

@@ -113,6 +113,24 @@ def test_branches_hold_different_sets_of_methods_and_the_champion_says_which(beg
     assert state.experiments[1].base == state.experiments[0].commit
 
 
+def test_of_four_branches_two_are_composed_and_the_shorter_stack_may_win(begun: Callable[..., Any]) -> None:
+    techniques = card_on("memory"), card_on("memory", 1), card_on("compute")
+    with begun(lambda text: worth(text) - (0.4 if MARKS["third"] in text else 0.0), branches=4) as session:
+        session.mind = mind([], *techniques)
+        assert iterate(session, 1)
+        state = session.state
+        rows = read(session.folder.iteration(1) / "branch_results.json")["branches"]
+    assert [row["methods"] for row in rows] == [
+        [techniques[0]], [techniques[0]], list(techniques[:2]), list(techniques),
+    ]  # fmt: skip
+    assert state.history[0]["methods"] == list(techniques[:2])
+    assert [one.plan.technique for one in state.experiments] == list(techniques[:2])
+    assert [len(one.screened) for one in state.experiments] == [3, 1]
+    assert [one["parameters"] for one in state.frontier] == [
+        {"v": 9}
+    ]  # the first is in the champion, the last was slow
+
+
 def test_a_composed_branch_that_loses_is_offered_from_the_frontier_and_its_methods_are_not_called_tried(
     begun: Callable[..., Any],
 ) -> None:
