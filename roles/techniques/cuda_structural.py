@@ -152,7 +152,7 @@ CARDS = (
         evidence="LDG.E.128 and STG.E.128 in the compiler's output for sm_90a",
         source=VECTOR,
         transform=VectoriseElements,
-        presets=({"vectors": 2}, {"vectors": 2, "store": "__stcs", "load": "__ldcs"}, {"vectors": 4, "block": 128}),
+        presets=({"vectors": 4}, {"vectors": 4, "store": "__stcs", "load": "__ldcs"}, {"vectors": 8, "block": 128}),
     ),
     Card(
         name="shuffle_tree",

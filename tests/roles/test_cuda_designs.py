@@ -48,6 +48,7 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (ROWS, "softmax", {"items": 4, "work": "as_written"}, [[33, 36], [3, 517]]),
     (ROWS, "layernorm", {"items": 4, "width": 1, "blocks": 4}, [[3, 517], [2, 1028]]),
     (ELEMENTS, "elementwise", {"vectors": 2, "width": 2, "persist": 2, "block": 64, "span": "neighbours"}, [[90, 777]]),
+    (ELEMENTS, "elementwise", {"vectors": 8, "block": 64, "persist": 1}, [[700, 3], [90, 64], [1, 5]]),
     (ELEMENTS, "scale_shift", {"vectors": 4, "load": "__ldcs", "store": "__stcs", "blocks": 2}, [[5, 133], [3, 1024]]),
     (TRANSPOSE, "transpose", {"width": 4, "group": 2, "load": "__ldg"}, [[72, 100], [70, 33]]),
     (

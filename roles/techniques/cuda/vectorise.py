@@ -20,7 +20,8 @@ from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
-_RESERVED = frozenset(["first", "count", "part", "slot", "float4", "V", "turn", "turns"])
+_AT = ("place", "stride")  # of a period: where a vector begins in it, and how far the next one is
+_RESERVED = frozenset(["first", "count", "part", "slot", "float4", "V", "turn", "turns", "at"])
 
 
 class ElementsFamily:
@@ -65,7 +66,14 @@ class ElementsFamily:
 @lru_cache(maxsize=32)
 def _programs(source: Source) -> tuple[ElementProgram, ...]:
     usable = [each for each in kernels_in(source.root) if not _RESERVED & identifiers(each.node)]
-    return tuple(program for each in usable if (program := element_program(each)) is not None)
+    found = (program for each in usable if (program := element_program(each)) is not None)
+    return tuple(each for each in found if not {f"{n}_{word}" for n in _periods(each) for word in _AT} & source.names)
+
+
+def _periods(program: ElementProgram) -> list[str]:
+    """The periods of reads that become registers, each once."""
+    found = (program.period(each) for each in program.accesses if _vector(program, each))
+    return list(dict.fromkeys(period for period in found if period))
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,7 @@ class ElementWriter:
         arrays = [f"alignas(16) float {each.array}_items[{name}_vectors][V];" for each in (*direct, *periodic)]
         loads = [line for each in read for line in self._load(each)]
         loads += [line for each in periodic for line in self._periodic(each)]
+        begun, moved = self._places(turn)
         over, whole = f"for (int part = 0; part < {name}_vectors; part++)", "if (first + V <= count)"
         swaps = [(each.node, f"{each.array}_items[part][slot]") for each in program.accesses if _vector(program, each)]
         element = self._body(swaps)
@@ -139,8 +148,9 @@ class ElementWriter:
         place = f"const {program.type} first = {self._place(turn)};"
         return [
             *arrays,
+            *begun,
             "#pragma unroll",
-            *nest(over, [place, *nest(whole, loads, unit)], unit),
+            *nest(over, [place, *nest(whole, loads, unit), *moved], unit),
             "#pragma unroll",
             *nest(over, [place, *nest(whole, work, unit)[:-1], *nest("} else", tail, unit)], unit),
         ]
@@ -167,17 +177,34 @@ class ElementWriter:
         kind = f"float{self._width}"
         return [stored(str(self.setting["store"]), kind, self._address(access), f"{access.array}_items[part]")]
 
+    def _places(self, turn: str) -> tuple[list[str], list[str]]:
+        """Where the first vector of a thread begins in each period, and the step to its next one: two divisions a
+        thread, whatever the number of its vectors."""
+        kind, name = self.program.type, self._name
+        far = "V" if self.setting["span"] == "neighbours" else f"{name}_block * V"
+        begun: list[str] = []
+        moved: list[str] = []
+        for n in _periods(self.program):
+            start = self._place(turn).replace("part", "0")
+            begun += [f"{kind} {n}_place = ({start}) % {n};", f"const {kind} {n}_stride = {far} % {n};"]
+            ahead, back = f"{n}_place + {n}_stride", f"{n}_place - ({n} - {n}_stride)"
+            moved.append(f"{n}_place = {n}_place < {n} - {n}_stride ? {ahead} : {back};")
+        return begun, moved
+
     def _periodic(self, access: Access) -> list[str]:
         """A read at ``i % n``: when n is a multiple of the width the neighbours stay together."""
-        kind = f"float{self._width}"
+        kind, n = f"float{self._width}", self.program.period(access)
         together = [
             f"*reinterpret_cast<{kind}*>({access.array}_items[part]) = "
-            f"*reinterpret_cast<const {kind}*>({self._address(access)});"
+            f"*reinterpret_cast<const {kind}*>(&{access.array}[{n}_place]);"
         ]
-        element = renamed(access.node, {self.program.index: "(first + slot)"})
-        one = [f"{access.array}_items[part][slot] = {element};"]
-        each = ["#pragma unroll", *nest("for (int slot = 0; slot < V; slot++)", one, self._unit)]
-        inside = nest(f"if ({self.program.period(access)} % V == 0)", together, self._unit)
+        one = [f"{access.array}_items[part][slot] = {access.array}[at];", f"at = at + 1 < {n} ? at + 1 : 0;"]
+        each = [
+            f"{self.program.type} at = {n}_place;",
+            "#pragma unroll",
+            *nest("for (int slot = 0; slot < V; slot++)", one, self._unit),
+        ]
+        inside = nest(f"if ({n} % V == 0)", together, self._unit)
         return [*inside[:-1], *nest("} else", each, self._unit)]
 
     def _body(self, swaps: list[tuple[Node, str]]) -> list[str]:
