@@ -16,7 +16,7 @@ import pytest
 from protocol.messages import Measurement, Noise, Outcome, Pair, ProfileReport, Restart, WorkloadCheck
 from protocol.policy import Policy
 from team.devices.cpu import cpu_devices
-from team.judge.request import Check, Compare, Screen
+from team.judge.request import Check, Compare, Identity, Screen
 from team.optimize.baseline import policy_of, prepare
 from team.optimize.options import Options
 from team.optimize.session import Session, opened
@@ -62,6 +62,10 @@ class StandIn:
     def compare(self, request: Compare) -> Measurement:
         self.asked.append(("compare", text_in(request.base), text_in(request.candidate)))
         return self._seen(self.fresh, request.base, request.candidate, 32)
+
+    def identical(self, request: Identity) -> Measurement:
+        self.asked.append(("identical", text_in(request.base), text_in(request.candidate)))
+        return Measurement(outcome=Outcome.MEASURED)
 
     def _seen(self, speed: Speed, base: str, candidate: str, restarts: int) -> Measurement:
         gain = speed(text_in(candidate)) - speed(text_in(base))

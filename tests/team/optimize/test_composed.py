@@ -176,6 +176,17 @@ def test_a_further_method_outside_of_the_budget_is_refused_and_the_idea_stands(
         assert read(session.folder.iteration(1) / "branch_results.json")["total_branches"] == 2
 
 
+def test_strict_numerics_hold_for_every_method_of_a_stack(begun: Callable[..., Any]) -> None:
+    """One that says of itself that it reorders is left out; what is left is compared bit by bit as a whole."""
+    exact, reordering = card_on("memory"), "split_accumulator"
+    with begun(branches=3, numerics_mode="strict") as session:
+        session.mind = mind([], exact, reordering)
+        assert iterate(session, 1)
+        assert session.state.history[0]["methods"] == [exact]
+        held = [kind for kind, _, _ in session.judge.asked if kind == "identical"]  # type: ignore[attr-defined]
+    assert held == ["identical"]
+
+
 def test_a_run_that_was_broken_off_goes_on_with_its_composed_branch(begun: Callable[..., Any]) -> None:
     techniques = card_on("memory"), card_on("memory", 1)
     asked: list[Briefing] = []
