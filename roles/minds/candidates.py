@@ -20,6 +20,7 @@ _REVERTED_ELSEWHERE = 0.7
 _PREFERRED = 10.0
 _CAUTION = 0.3
 _OTHER_ROLE = 0.02  # what the other role would take first comes when the own ideas have failed a few times
+_ALONE = 0.5  # but an agent without a team does the other role's work, too, a little later
 _MOST_TRIES_ON_A_CPU = 6  # experiments with the knobs of one site
 
 # What a task's numerics allow a technique to do to its results.
@@ -126,7 +127,7 @@ def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
             gain *= _CAUTION if advice.word == "caution" else 1.0
             advised = _PREFERRED + advice.gain if advice.word == "prefer" else 0.0
     if card.tier not in taste.tiers:
-        gain *= _OTHER_ROLE
+        gain *= _ALONE if len(briefing.team) == 1 else _OTHER_ROLE
     return gain + advised + taste.temperature * 0.1 * gumbel
 
 

@@ -5,6 +5,7 @@ from kernels import MATMUL, RMSNORM, SOFTMAX, TOUCHED
 from workshops import NoWorkshop
 
 from protocol.messages import Advice, Briefing, PastExperiment, Phase, Position, Proposal, Role, Runnerup, Verdict
+from roles.minds.candidates import candidates
 from roles.minds.catalog import CatalogMind
 from roles.minds.mind import Mind, NothingToPropose
 from roles.minds.registry import UnknownMind, make_mind
@@ -237,3 +238,12 @@ def test_what_settings_did_is_still_known_when_the_fastest_of_them_is_the_base()
     assert sum(value >= 10 for value in wide[0]) > sum(value >= 10 for value in wide[1])
     known = {each["text"] for one in history for each, _ in one.screened}
     assert not known & {each.parameters["text"] for each in proposed[0].variants}
+
+
+def test_an_agent_alone_does_the_other_roles_work_too() -> None:
+    told = briefing(KNOBS + RMSNORM.replace('extern "C" void solve', 'extern "C" void other'))
+    scores = [
+        {each.card.name: each.score for each in candidates(told.model_copy(update={"team": team}))}
+        for team in (("explorer-0",), ("explorer-0", "exploiter-0"))
+    ]
+    assert scores[0]["knobs"] > 5 * scores[1]["knobs"] > 0
