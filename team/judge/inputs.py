@@ -7,6 +7,8 @@ caching, and a copy is all it costs. A task with a ``make_inputs`` of its own ge
 
 import os
 import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +22,8 @@ SLACK = 1 << 16  # elements that the pool is longer than the largest input, so t
 Profile = Literal["normal", "large", "tiny", "zeros", "constant", "lowered", "spiked"]
 _SCALE = {"large": 1e3, "tiny": 1e-3}
 LOWERED = 300.0  # how far below zero: maxima that start at zero, and variances as differences of squares, fail there
+BESIDE = 8  # threads that make inputs
+MANY = 1 << 22  # elements from which it is worth starting them
 SPIKED = 64  # one element in so many stands out, so that sums must not lose the rest
 
 
@@ -43,8 +47,8 @@ class InputSource:
     def timed(self, workload: Workload, launches: int) -> Tensors:
         """Inputs of ``launches`` launches by name, each of shape (launches, elements)."""
         if self._task.makes_inputs:
-            made = [self._task.make_inputs(workload, self.dice.getrandbits(48)) for _ in range(launches)]
-            return {name: torch.stack([one[name].flatten() for one in made]) for name in made[0]}
+            made = self._made(workload, [self.dice.getrandbits(48) for _ in range(launches)])
+            return {name: torch.stack([one[name] for one in made]) for name in made[0]}
         return {buffer.name: self._slices(buffer, workload, launches) for buffer in self._task.inputs}
 
     def profiled(self, workload: Workload, profile: Profile) -> Tensors | None:
@@ -57,6 +61,25 @@ class InputSource:
             if not any(changed):
                 return None
         return inputs
+
+    def _made(self, workload: Workload, seeds: Sequence[int]) -> list[Tensors]:
+        """What the task's own ``make_inputs`` makes of these seeds, flat. Where there is much to make, side by side: it
+        draws on the host, and a sample of many launches took a second and a half."""
+
+        def make(seed: int) -> Tensors:
+            made = self._task.make_inputs(workload, seed)
+            return {name: self._placed(value.flatten()) for name, value in made.items()}
+
+        first = make(seeds[0])
+        beside = min(len(os.sched_getaffinity(0)) - 1, BESIDE)
+        if beside < 2 or len(seeds) * sum(value.numel() for value in first.values()) < MANY:
+            return [first, *map(make, seeds[1:])]
+        with ThreadPoolExecutor(beside) as hands:
+            return [first, *hands.map(make, seeds[1:])]
+
+    def _placed(self, value: torch.Tensor) -> torch.Tensor:
+        """One input where the judge keeps it."""
+        return value
 
     def _draw(self, buffer: Buffer, workload: Workload) -> torch.Tensor:
         argument = self._task.spec.arguments[buffer.name]

@@ -25,6 +25,9 @@ class CudaInputs(InputSource):
         """Inputs of ``launches`` launches by name, each of shape (launches, elements), on the GPU."""
         return {name: value.to(self.generator.device) for name, value in super().timed(workload, launches).items()}
 
+    def _placed(self, value: torch.Tensor) -> torch.Tensor:
+        return value.to(self.generator.device)
+
     def _slices(self, buffer: Buffer, workload: Workload, launches: int) -> torch.Tensor:
         argument = self._task.spec.arguments[buffer.name]
         elements = torch.Size(self._task.shape(buffer, workload)).numel()

@@ -1,8 +1,12 @@
 """Inputs of the checks: fresh with every draw, bent as each profile says; outputs of every kind compared by name."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
+from team.judge import inputs
 from team.judge.check import ADVERSARIAL, PROFILES
 from team.judge.inputs import LOWERED, SPIKED, InputSource, Profile
 from team.tasks.task import Task, load_task
@@ -92,3 +96,22 @@ def test_errors_are_told_by_output_and_integers_and_booleans_are_exact(task: Tas
         found = task.compare(wrong, want)
         assert not found.passes
         assert found.output == name
+
+
+@pytest.mark.parametrize("many", [1, 1 << 40])
+def test_inputs_that_a_task_makes_are_the_same_one_by_one_and_side_by_side(
+    many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = "def make_inputs(n, seed):\n    x = torch.full((n,), float(seed % 10007))\n"
+    own += "    return {'x': x, 'scale': x, 'index': x.int()}\n"
+    for name, text in (("task.toml", TOML), ("kinds.cpp", SOURCE), ("reference.py", f"import torch\n{REFERENCE}{own}")):
+        (tmp_path / name).write_text(text)
+    made = load_task(tmp_path)
+    monkeypatch.setattr(inputs, "MANY", many)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)))
+    source = InputSource(made)
+    source.dice.seed(3)
+    found = source.timed(made.workloads[0], 12)["x"]
+    source.dice.seed(3)
+    assert found[:, 0].tolist() == [float(source.dice.getrandbits(48) % 10007) for _ in range(12)]
+    assert (found == found[:, :1]).all()
