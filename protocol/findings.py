@@ -4,6 +4,7 @@ its direction first. A negative finding is worth as much as a positive one.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from protocol import events as ev
@@ -98,9 +99,8 @@ def ranked(state: CampaignState, agent: str) -> tuple[Finding, ...]:
     near = {place for name in (claim.allowed if claim else ()) for place in state.found_in.get(name, ())[-most:]}
     places = near.union(state.tampered[-most:], range(max(0, len(state.findings) - most), len(state.findings)))
 
-    def rank(place: int) -> tuple[int, int]:
+    ranks: tuple[list[Finding], ...] = [], [], [], []
+    for place in sorted(places, reverse=True):
         finding = state.findings[place]
-        far = 0 if place in near else 1 if finding.kind == "tampered" else 2 if finding.positive else 3
-        return far, -place
-
-    return tuple(state.findings[place] for place in sorted(places, key=rank)[:most])
+        ranks[0 if place in near else 1 if finding.kind == "tampered" else 2 if finding.positive else 3].append(finding)
+    return tuple(chain.from_iterable(ranks))[:most]

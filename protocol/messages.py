@@ -769,7 +769,8 @@ class Briefing(Message):
     frontier: tuple[Runnerup, ...] = Field(
         default=(), description="for an exploiter: valid variants that lost their race, with their texts"
     )
-    team: tuple[str, ...] = Field(default=(), description="names of all agents, this one included")
+    place: int = Field(default=0, ge=0, description="of this agent among all agents of the team, from 0")
+    team_size: int = Field(default=1, ge=1, description="agents of the team, this one included")
     cores: int = Field(default=1, ge=1, description="CPU cores that the judge lends one runner")
     seed: int = 0
 

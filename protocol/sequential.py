@@ -28,7 +28,7 @@ Huber's estimate 2.4 and 4.1 %. Order statistics of restarts are as safe but nee
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, inf, log1p, sqrt
 from typing import Literal
@@ -150,10 +150,11 @@ def agrees(product_gain: float | Estimate, direct: Estimate) -> bool:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """Where the weighted gain lies, with and without its best restarts, and where each workload's lies."""
+    """Where the weighted gain lies, with and without its best restarts (asked for gains alone), and where each
+    workload's lies."""
 
     location: Location
-    struck: Location | None
+    struck: Callable[[], Location | None]
     workloads: dict[str, Location]
     pairs: int
     restarts: int
@@ -166,7 +167,8 @@ class _Evidence:
 
     def low_without_best(self, error: float) -> float:
         """Lower bound of the gain when the best restarts are struck out; minus infinity when none is left."""
-        return float(self.struck.bound(error, -1)) if self.struck else -inf
+        struck = self.struck()
+        return float(struck.bound(error, -1)) if struck else -inf
 
     def _estimate(self, location: Location, error: float) -> Estimate:
         return Estimate(
@@ -184,13 +186,17 @@ def _weigh(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noi
     parts = of_workloads(restarts, weights)
     alone = 1.0 / sum(share**2 for share in normalised(weights).values())
     whole = weighted(parts, weights)
-    left = without_best(whole, policy.struck_restarts)
     everything = np.array([whole, *(part.values for part in parts.values())])
     pairs = [pairs_behind(parts), *(part.pairs for part in parts.values())]
     located = _locate(everything, pairs, [1.0, *(alone for _ in parts)], noise, policy)
+
+    def struck() -> Location | None:
+        left = without_best(whole, policy.struck_restarts)
+        return _locate(left[None], pairs[:1], [1.0], noise, policy)[0] if len(left) else None
+
     return _Evidence(
         location=located[0],
-        struck=_locate(left[None], pairs[:1], [1.0], noise, policy)[0] if len(left) else None,
+        struck=struck,
         workloads=dict(zip(parts, located[1:], strict=True)),
         pairs=pairs_of(restarts, weights),
         restarts=len(restarts),
@@ -202,8 +208,8 @@ def _locate(
 ) -> list[Location]:
     """One location per row, with calibrated variance times its scale; without calibration, on what the row shows."""
     if noise is not None:
-        of_pair = np.asarray(noise.pair_sd**2)
-        of_one = [s * (noise.restart_sd**2 + float(pair_share(of_pair, n))) for s, n in zip(scales, pairs, strict=True)]
+        of_pair = noise.pair_sd**2
+        of_one = [s * (noise.restart_sd**2 + pair_share(of_pair, n)) for s, n in zip(scales, pairs, strict=True)]
         found = moderated_location(values, np.array(of_one), noise.restart_df)
     else:
         found = trimmed_location(values)
@@ -244,8 +250,8 @@ def _judge(
     lost = [name for name, one in workloads.items() if one.high < log1p(-policy.worst_workload_loss)]
     if lost:
         return "revert", f"workload {lost[0]} changes by {_percent(workloads[lost[0]].gain)}, a loss beyond doubt"
-    proven = min(overall.low, evidence.low_without_best(look_error(policy, look))) > 0.0
-    if overall.gain >= target and proven:
+    gains = overall.gain >= target and overall.low > 0.0
+    if gains and evidence.low_without_best(look_error(policy, look)) > 0.0:
         return "keep", f"reaches the bar of {_percent(target)}, and is above zero even without its best restarts"
     hope = float(evidence.location.bound(policy.futility_error, +1))
     if hope < target:

@@ -11,6 +11,7 @@ Sources: trimmed mean and winsorised variance, Tukey & McLaughlin 1963 (Sankhya 
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from scipy.special import stdtrit  # pyright: ignore[reportUnknownVariableType, 
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Number = TypeVar("Number", float, Array)
 
 TRIM = 0.25
 """Share trimmed at each end: one of four, two of eight. So two bad restarts of eight never enter the mean."""
@@ -138,7 +140,7 @@ def pair_location(ratios: Array) -> Array:
     return trimmed_mean(ratios)
 
 
-def pair_share(of_pair: Array, pairs: float) -> Array:
+def pair_share(of_pair: Number, pairs: float) -> Number:
     """Variance that ``pairs`` pairs of one restart lend to its location."""
     return of_pair * (cost(int(pairs)) / pairs)
 

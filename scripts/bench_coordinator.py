@@ -18,10 +18,10 @@ import random
 import resource
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -263,54 +263,82 @@ def first_event(agents: int) -> ev.CampaignStarted:
     )  # fmt: skip
 
 
-async def live(
-    name: str, lead: Any, agents: Agents, gate: asyncio.Semaphore, seen: Measured, going: Callable[[], bool]
-) -> None:
-    """The loop of one agent. ``gate`` holds how many calls may be under way."""
-    asks, told = 0, 0
-    while going():
-        asks += 1
-        async with gate:
-            duty = await lead.next_duty(name, name, f"{name}/{asks}")
+@dataclass
+class Live:
+    """One agent between its calls: what it holds and what it does next."""
+
+    name: str
+    lead: Lead
+    agents: Agents
+    seen: Measured
+    asks: int = 0
+    told: int = 0
+    open: Experiment | None = None
+    said: dict[str, Any] | None = None
+
+    async def step(self) -> float:
+        """The next call of its loop; seconds to wait before the one after it."""
+        if self.said is not None:
+            await self._report(self.said)
+        elif self.open is not None:
+            await self._plan(self.open)
+        else:
+            return await self._ask()
+        return 0.0
+
+    async def _ask(self) -> float:
+        self.asks += 1
+        duty = await self.lead.next_duty(self.name, self.name, f"{self.name}/{self.asks}")
         if isinstance(duty, Rest):
-            await asyncio.sleep(0.05)
-            continue
-        if not isinstance(duty, Experiment):
-            await timed(gate, seen, lead.report(name, agents.answer(name, duty)))
-            continue
-        while True:
-            async with gate:
-                cites, told = await lead.briefing(name, duty.base, told)
-                refused = await lead.admit(name, duty.id, agents.plan(cites))
-            if not refused:
-                break
-        gain = agents.dice.choices((-0.05, 0.0, 0.03), (0.6, 0.39, 0.01))[0]
-        report = {
+            return 0.05
+        if isinstance(duty, Experiment):
+            self.open = duty
+        else:
+            self.said = self.agents.answer(self.name, duty)
+        return 0.0
+
+    async def _plan(self, duty: Experiment) -> None:
+        cites, self.told = await self.lead.briefing(self.name, duty.base, self.told)
+        if await self.lead.admit(self.name, duty.id, self.agents.plan(cites)):
+            return
+        gain = self.agents.dice.choices((-0.05, 0.0, 0.03), (0.6, 0.39, 0.01))[0]
+        self.said = {
             "kind": "experiment_reported", "experiment": duty.id, "commit": f"c-{duty.id}", "screened": [],
-            "parameters": {"block": 128, "unroll": 4}, "measurement": agents.measured(gain),
+            "parameters": {"block": 128, "unroll": 4}, "measurement": self.agents.measured(gain),
         }  # fmt: skip
-        await timed(gate, seen, lead.report(name, report))
 
-
-async def timed(gate: asyncio.Semaphore, seen: Measured, call: Awaitable[None]) -> None:
-    async with gate:
+    async def _report(self, said: dict[str, Any]) -> None:
         begun = time.perf_counter()
-        await call
-        seen.reports.append(time.perf_counter() - begun)
-    seen.reported += 1
+        await self.lead.report(self.name, said)
+        self.seen.reports.append(time.perf_counter() - begun)
+        self.seen.reported += 1
+        self.said = self.open = None
+
+
+async def caller(ready: deque[Live], going: Callable[[], bool]) -> None:
+    """One call after the other, each of the agent that waits longest."""
+    loop = asyncio.get_running_loop()
+    while going():
+        if not ready:
+            await asyncio.sleep(0.005)
+            continue
+        agent = ready.popleft()
+        if pause := await agent.step():
+            loop.call_later(pause, ready.append, agent)
+        else:
+            ready.append(agent)
 
 
 async def play(lead: Lead, agents: Agents, count: int, events: int, callers: int, window: int) -> Measured:
     """All agents join and work until the ledger holds so many events."""
-    seen, gate = Measured(), asyncio.Semaphore(callers)
+    seen = Measured()
     for n in range(count):
         lead.coordination.join(f"agent-{n}", f"agent-{n}", DeviceInfo(kind="cuda", id=f"agent-{n}", name="SIM"), 1)
     state = lead.coordination.state
     tending = asyncio.create_task(lead.tend())
     watching = asyncio.create_task(watch(lead, seen, window))
-    await asyncio.gather(
-        *(live(f"agent-{n}", lead, agents, gate, seen, lambda: state.last_seq < events) for n in range(count))
-    )
+    ready = deque(Live(f"agent-{n}", lead, agents, seen) for n in range(count))
+    await asyncio.gather(*(caller(ready, lambda: state.last_seq < events) for _ in range(callers)))
     tending.cancel()
     watching.cancel()
     return seen
@@ -411,17 +439,12 @@ def status(folder: Path, told: dict[str, Any]) -> None:
     told["status, s"] = {"best": round(min(walls), 2), "median": round(sorted(walls)[2], 2), "cpu": round(min(cpus), 2)}
 
 
-def optimised() -> bool:
-    """Whether this Python was built with profile-guided optimisation, as distributions build it."""
-    return "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS"))
-
-
 def machine() -> dict[str, Any]:
     cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), ":?")
-    python = f"{platform.python_version()}, {'with' if optimised() else 'without'} profile-guided optimisation"
     return {
         "cores": os.cpu_count(), "cpu": cpu.split(":")[1].strip(), "load before": os.getloadavg(),
-        "python": python, "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "python": f"{platform.python_version()} at {os.path.realpath(sys.executable)}",
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     }  # fmt: skip
 
 

@@ -205,7 +205,7 @@ class Exploiter:
             agent="exploiter-1", role=Role.EXPLOITER, number=len(self.history), task=self.task.spec.name,
             language="cuda", numerics="reference", editable={self.task.spec.source: self.text}, base="b" * 40,
             workloads={}, phase=Phase.EARLY, position=Position.UNKNOWN, allowed_categories=("knobs",),
-            history=tuple(self.history), max_variants=8, team=("exploiter-1",), seed=self.seed,
+            history=tuple(self.history), max_variants=8, seed=self.seed,
         )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:
             gain *= _CAUTION if advice.word == "caution" else 1.0
             advised = _PREFERRED + advice.gain if advice.word == "prefer" else 0.0
     if card.tier not in taste.tiers:
-        gain *= _ALONE if len(briefing.team) == 1 else _OTHER_ROLE
+        gain *= _ALONE if briefing.team_size == 1 else _OTHER_ROLE
     return gain + advised + taste.temperature * 0.1 * gumbel
 
 

@@ -29,9 +29,9 @@ def variants_of(candidate: Candidate, briefing: Briefing) -> tuple[Variant, ...]
 
 def share_of(candidate: Candidate, briefing: Briefing) -> str:
     """The share that this agent draws from, in words; empty for the first experiment at a site."""
-    if len(briefing.team) < 2 or not _shared(candidate, briefing):
+    if briefing.team_size < 2 or not _shared(candidate, briefing):
         return ""
-    return f"share {briefing.team.index(briefing.agent) + 1} of {len(briefing.team)} of its settings"
+    return f"share {briefing.place + 1} of {briefing.team_size} of its settings"
 
 
 def _shared(candidate: Candidate, briefing: Briefing) -> bool:
@@ -66,7 +66,7 @@ def _settings(candidate: Candidate, briefing: Briefing) -> Iterator[Setting]:
 
 def _mine(digest: str, briefing: Briefing) -> bool:
     """Whether this agent may propose a text: every text belongs to one agent, whichever edits lead to it."""
-    return len(briefing.team) < 2 or briefing.team[int(digest, 16) % len(briefing.team)] == briefing.agent
+    return briefing.team_size < 2 or int(digest, 16) % briefing.team_size == briefing.place
 
 
 def _here(candidate: Candidate, briefing: Briefing) -> list[tuple[Mapping[str, Parameter], float | None]]:

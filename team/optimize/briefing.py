@@ -33,7 +33,6 @@ def briefing_for(
         frontier=with_texts(session.hub, spec.editable_files, runners_up),
         dollars=_left(session),
         means=Means(duty=f"iterv{number}", dollars=_left(session)),
-        team=(AGENT,),
         cores=len(session.device.kernel_cores),
         seed=session.options.seed + number,
     )

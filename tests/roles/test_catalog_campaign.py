@@ -57,7 +57,8 @@ class Campaign:
             language="cuda",
             agent=name,
             role=ROLES[name],
-            team=TEAM,
+            place=TEAM.index(name),
+            team_size=len(TEAM),
             number=mine.experiments,
             seed=1000 * TEAM.index(name) + mine.experiments,
             history=tuple(self.history),
@@ -127,7 +128,7 @@ def test_a_search_chooses_what_has_a_site_now() -> None:
             editable={"kernel.cu": campaign.text},
             language="cuda",
             agent=TEAM[0],
-            team=TEAM,
+            team_size=len(TEAM),
             number=number,
             history=tuple(campaign.history),
         )
@@ -153,7 +154,8 @@ def test_shares_of_one_site_are_disjoint_and_cover_it() -> None:
             language="cuda",
             agent=name,
             role=Role.EXPLOITER,
-            team=TEAM,
+            place=TEAM.index(name),
+            team_size=len(TEAM),
             history=(first,),
             max_variants=8,
         )

@@ -243,7 +243,7 @@ def test_what_settings_did_is_still_known_when_the_fastest_of_them_is_the_base()
 def test_an_agent_alone_does_the_other_roles_work_too() -> None:
     told = briefing(KNOBS + RMSNORM.replace('extern "C" void solve', 'extern "C" void other'))
     scores = [
-        {each.card.name: each.score for each in candidates(told.model_copy(update={"team": team}))}
-        for team in (("explorer-0",), ("explorer-0", "exploiter-0"))
+        {each.card.name: each.score for each in candidates(told.model_copy(update={"team_size": size}))}
+        for size in (1, 2)
     ]
     assert scores[0]["knobs"] > 5 * scores[1]["knobs"] > 0
