@@ -456,7 +456,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--events", type=int, default=100_000)
-    parser.add_argument("--callers", type=int, default=64, help="calls under way at a time, as the actor's concurrency")
+    parser.add_argument("--callers", type=int, default=128, help="calls under way at a time, as in the actor")
     parser.add_argument("--json", type=Path, help="write the result here, too")
     asked = parser.parse_args()
     garbage.collect_seldom()

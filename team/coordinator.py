@@ -30,7 +30,7 @@ from team.workspace.hub import Hub, NotForward
 
 log = logging.getLogger(__name__)
 NAME = "coordinator"
-ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": -1, "num_cpus": 0, "max_concurrency": 64}
+ACTOR_OPTIONS = {"max_restarts": -1, "max_task_retries": -1, "num_cpus": 0, "max_concurrency": 128}
 _TICK_SECONDS = 0.2
 _LOCK_SECONDS = 60.0
 _LANDING_TRIES = 5
