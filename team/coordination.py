@@ -192,9 +192,8 @@ class Coordination:
         if isinstance(body, ev.SearchReported):
             return body, *directions.from_search(self.state, agent, body.report)
         if isinstance(body, ev.BaselineMeasured) and self._is_blind(body):
-            blind = 2 * max(
-                self.state.policy.planted_gain, body.planted_gain
-            )  # what was planted could not be seen: claim nothing near it
+            # What was planted could not be seen: claim nothing near it.
+            blind = 2 * max(self.state.policy.planted_gain, body.planted_gain)
             noise = body.noise.model_copy(update={"floor": max(body.noise.floor, blind)})
             return (body.model_copy(update={"noise": noise}),)
         if isinstance(body, ev.BaselineMeasured) and body.null_kept:

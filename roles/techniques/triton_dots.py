@@ -6,14 +6,12 @@ on tensor cores; their accumulator truncates, so only one step's terms are added
 """
 
 import ast
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from protocol.messages import Parameter
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
-from roles.techniques.transform import Choices, Site
-from roles.techniques.triton_text import Places, parsed
+from roles.techniques.transform import Site
+from roles.techniques.triton_text import Places, TritonRewrite, parsed, site_at
 
 SPLIT = Citation(
     "Markidis et al., NVIDIA Tensor Core Programmability, Performance and Precision, 2018",
@@ -31,33 +29,24 @@ class _Sum:
     operands: str
 
 
-class TritonSplitDot:
+class TritonSplitDot(TritonRewrite[_Sum]):
     """Every such sum of a file becomes ``total += tl.dot(a, b, input_precision="tf32x3")``."""
 
-    def applies(self, source: str) -> list[Site]:
-        """See ``Transform``."""
-        return [_site(source, each) for each in _sums(source)]
+    def places(self, source: str) -> Iterator[_Sum]:
+        """See ``TritonRewrite``."""
+        return _sums(source)
 
-    def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
-        """See ``Transform``; there is nothing to choose."""
-        for each in _sums(source):
-            if _site(source, each).key == site.key:
-                start, end = Places(source).span(each.statement)
-                text = f'{each.total} += tl.dot({each.operands}, input_precision="tf32x3")'
-                data = source.encode()
-                return (data[:start] + text.encode() + data[end:]).decode()
-        raise LookupError(f"no site {site.key} in this text")
+    def site(self, source: str, found: _Sum) -> Site:
+        """See ``TritonRewrite``."""
+        evidence = "a product of singles by scalar multiply-adds"
+        return site_at(source, found.statement, found.kernel, "dot", f"the product in `{found.kernel}`", evidence)
 
-    def space(self, site: Site) -> Choices:
-        """Nothing to choose."""
-        return site.choices
-
-
-def _site(source: str, found: _Sum) -> Site:
-    line = found.statement.lineno
-    digest = hashlib.sha256((ast.get_source_segment(source, found.statement) or "").encode()).hexdigest()[:10]
-    evidence = f"line {line}: a product of singles by scalar multiply-adds"
-    return Site(f"{found.kernel}:{line}:dot:{digest}", line, f"the product in `{found.kernel}`", evidence)
+    def rewritten(self, source: str, found: _Sum) -> str:
+        """See ``TritonRewrite``."""
+        start, end = Places(source).span(found.statement)
+        text = f'{found.total} += tl.dot({found.operands}, input_precision="tf32x3")'
+        data = source.encode()
+        return (data[:start] + text.encode() + data[end:]).decode()
 
 
 def _sums(source: str) -> Iterator[_Sum]:

@@ -5,16 +5,14 @@ what a later body would load again is left out. The masks, which the kernel had 
 """
 
 import ast
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from protocol.messages import Parameter
 from roles.techniques.card import Card, Numerics, Tier, cells
-from roles.techniques.transform import Choices, Site
+from roles.techniques.transform import Site
 from roles.techniques.triton_kernels import block_use, kernel_named
 from roles.techniques.triton_launch import TUTORIAL
-from roles.techniques.triton_text import Places, parsed
+from roles.techniques.triton_text import Places, TritonRewrite, parsed, site_at
 
 
 @dataclass(frozen=True)
@@ -28,30 +26,21 @@ class _Rows:
     length: str
 
 
-class TritonWholeRows:
+class TritonWholeRows(TritonRewrite[_Rows]):
     """One block a row in place of loops over blocks."""
 
-    def applies(self, source: str) -> list[Site]:
-        """See ``Transform``."""
-        return [_site(source, each) for each in _rows(source)]
+    def places(self, source: str) -> Iterator[_Rows]:
+        """See ``TritonRewrite``."""
+        return _rows(source)
 
-    def apply(self, source: str, site: Site, parameters: Mapping[str, Parameter]) -> str:
-        """See ``Transform``; there is nothing to choose."""
-        for each in _rows(source):
-            if _site(source, each).key == site.key:
-                return _rewritten(source, each)
-        raise LookupError(f"no site {site.key} in this text")
+    def site(self, source: str, found: _Rows) -> Site:
+        """See ``TritonRewrite``."""
+        name, evidence = found.kernel.name, f"walks a row {len(found.loops)} times in blocks of {found.block}"
+        return site_at(source, found.kernel, name, "rows", f"the rows of `{name}`", evidence)
 
-    def space(self, site: Site) -> Choices:
-        """Nothing to choose."""
-        return site.choices
-
-
-def _site(source: str, rows: _Rows) -> Site:
-    line = rows.kernel.lineno
-    digest = hashlib.sha256((ast.get_source_segment(source, rows.kernel) or "").encode()).hexdigest()[:10]
-    evidence = f"line {line}: walks a row {len(rows.loops)} times in blocks of {rows.block}"
-    return Site(f"{rows.kernel.name}:{line}:rows:{digest}", line, f"the rows of `{rows.kernel.name}`", evidence)
+    def rewritten(self, source: str, found: _Rows) -> str:
+        """See ``TritonRewrite``."""
+        return _rewritten(source, found)
 
 
 def _rows(source: str) -> Iterator[_Rows]:

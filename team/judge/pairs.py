@@ -8,7 +8,7 @@ goes first, where the slots lie, which arena is whose and the order of the workl
 Regime: inputs are freshly written by the judge's core, as by a producer just before; the same for both sides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
@@ -101,10 +101,8 @@ class Contest:
     def _restart(self, pairs: int) -> Restart:
         for side in ("base", "candidate"):
             self.audits.setdefault(side, ClockAudit(len(self.bench.device.kernel_cores)))
-        sizes = {one.name: slot_size(self.task, one) for one in self.workloads}
-        needed = max(sizes[one.name] * (self._slots(one) + HEADROOM) for one in self.workloads)
-        least = max(sizes.values()) * (1 + self.extra + HEADROOM)  # one launch is timed however large its buffers are
-        capacity = self.bench.provide(max(least, min(needed, MAX_ARENA)))
+        slots = [(slot_size(self.task, one), self._slots(one)) for one in self.workloads]
+        capacity = self.bench.provide(arena_bytes(slots, self.extra, MAX_ARENA))
         first, second = random_sides(self.source.dice)
         order = self.source.dice.sample(self.workloads, len(self.workloads))
         with (
@@ -226,6 +224,14 @@ def first_launches(policy: Policy, task: Task, *records: Record) -> dict[str, in
         wanted = ceil(shortest_sample(policy) / max(fastest, 1.0))
         result[workload.name] = max(1, min(MAX_LAUNCHES, room(task, workload), wanted))
     return result
+
+
+def arena_bytes(slots: Sequence[tuple[int, int]], extra: int, limit: int) -> int:
+    """Bytes of an arena for workloads of which each has (bytes, number) of slots: what they ask for within the limit,
+    but one launch and the ``extra`` ones are timed however large their buffers are."""
+    wanted = max(size * (number + HEADROOM) for size, number in slots)
+    least = max(size for size, _ in slots) * (1 + extra + HEADROOM)
+    return max(least, min(wanted, limit))
 
 
 def room(task: Task, workload: Workload) -> int:

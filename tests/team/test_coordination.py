@@ -338,6 +338,18 @@ def test_a_baseline_that_differs_from_itself_stops_the_campaign(world: World) ->
     assert "too disturbed" in world.coordination.state.finished
 
 
+@pytest.mark.parametrize(("planted", "floor"), [(0.0, 0.04), (0.1, 0.2)])
+def test_nothing_near_a_planted_gain_that_was_missed_is_claimed(world: World, planted: float, floor: float) -> None:
+    one, _ = world.agents
+    world.step(one)
+    world.step(one)
+    body = world._perform(world.agents[one], world.agents[one].duty)
+    assert isinstance(body, ev.BaselineMeasured)
+    assert body.noise.floor < floor
+    world.coordination.report(one, body.model_copy(update={"planted_found": False, "planted_gain": planted}))
+    assert world.coordination.state.noise[body.device].floor == pytest.approx(floor)
+
+
 def test_a_search_is_not_skipped_by_asking_again_or_dying() -> None:
     world = World(seed=3, agents=1, policy=Policy(max_experiments=20, looks=(8, 16, 32)))
     (one,) = world.agents

@@ -4,10 +4,10 @@ One sample: the judge fills the slots with fresh private inputs, poisons the out
 takes every persisting line away, and lets one side replay its graph once; every launch is checked against the
 reference. Then the same for the other side, on the same inputs and the same memory: where memory lies on the card
 changes a time by several per cent, and neither side can be luckier. Before its sample, a side replays its graph once
-untimed, on inputs of an earlier pair: without that, a runner whose context was not the last one to run
-pays up to a sixth of its sample (``scripts/order_of_sides.py``), whichever kernel it holds. A side that stands still
-can neither read nor write (its process is stopped, and nothing of it may go on computing; that is checked). Which side
-goes first, where the slots lie and the order of the workloads are drawn anew.
+untimed, on inputs of an earlier pair: without that, a runner whose context was not the last one to run pays up to a
+sixth of its sample (``scripts/order_of_sides.py``), whichever kernel it holds. A side that stands still can neither
+read nor write (its process is stopped, and nothing of it may go on computing; that is checked). Which side goes first,
+where the slots lie and the order of the workloads are drawn anew.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from team.judge.cuda.inputs import CudaInputs
 from team.judge.cuda.process import REGIMES, Regime
 from team.judge.cuda.references import References
 from team.judge.failures import Failed
-from team.judge.pairs import HEADROOM, MAX_GROWTHS, Lane, Tally
+from team.judge.pairs import MAX_GROWTHS, Lane, Tally, arena_bytes
 from team.judge.runner.process import START_S, Sample
 from team.judge.timeline import TIMELINE
 from team.tasks.spec import Workload
@@ -101,10 +101,8 @@ class CudaContest:
         raise AssertionError("unreachable")
 
     def _watched(self, pairs: int) -> tuple[Restart, str]:
-        sizes = {one.name: slot_size(self.task, one, ALIGNMENT) for one in self.workloads}
-        needed = max(sizes[one.name] * (self._slots(one) + HEADROOM) for one in self.workloads)
-        least = max(sizes.values()) * (1 + self.extra + HEADROOM)  # one launch is timed however large its buffers are
-        capacity = self.bench.provide(max(least, min(needed, arena_limit(self.bench))))
+        slots = [(slot_size(self.task, one, ALIGNMENT), self._slots(one)) for one in self.workloads]
+        capacity = self.bench.provide(arena_bytes(slots, self.extra, arena_limit(self.bench)))
         order = self.source.dice.sample(self.workloads, len(self.workloads))
         with (
             self.bench.stand("base", self.task, self.base, 0) as base,

@@ -17,7 +17,7 @@ from team.judge.arena import Arena
 from team.judge.build import Builder, Recipe, kernel_flags
 from team.judge.check import Checker
 from team.judge.cuda.bench import LEAST, CudaBench
-from team.judge.cuda.contest import WALKED, CudaContest, first_launches
+from team.judge.cuda.contest import WALKED, CudaContest, first_launches, steady
 from team.judge.cuda.inputs import CudaInputs
 from team.judge.cuda.pool import Pool
 from team.judge.cuda.process import CudaRunner
@@ -217,6 +217,11 @@ def test_a_kernel_that_stops_working_is_incorrect(ring: Ring) -> None:
 def test_no_inputs_of_a_sample_were_met_before(ring: Ring) -> None:
     """The second side woke on the first one's inputs, which were its sample's, with the first one's answers beside."""
     assert set(ring.contest(TWICE, REMEMBERS).restart(8).pairs) == {"long", "odd"}
+
+
+@pytest.mark.parametrize(("launch_ns", "launches"), [(1e3, 1000), (2e4, 50), (4e4, 25), (5e4, 20), (2e7, 20)])
+def test_a_planted_sample_is_a_millisecond_or_twenty_launches(launch_ns: float, launches: int) -> None:
+    assert steady(launch_ns) == launches
 
 
 def failing(times: int, act: Callable[..., None]) -> Callable[..., None]:
