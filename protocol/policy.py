@@ -68,6 +68,9 @@ class Policy(BaseModel):
         default=0.05, gt=0.0, lt=1.0, description="chance per bound that a variant leaves the race for nothing"
     )
     frontier: int = Field(default=4, ge=0, description="variants that lost a race and are offered to exploiters")
+    frontier_reach: float = Field(
+        default=0.5, ge=0.0, description="log gain by which such a variant may lie behind the fastest of its race"
+    )
 
     compile_jobs: int | None = Field(
         default=None, ge=1, description="compilations side by side per judge; None: as cores and free memory allow"

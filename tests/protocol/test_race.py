@@ -49,3 +49,10 @@ def test_the_frontier_holds_what_ran_won_and_was_no_champion() -> None:
         ("E2", "d", log1p(0.01)),
     ]
     assert len(frontier([first, second], Policy(frontier=1))) == 1
+
+
+def test_what_lies_far_behind_the_fastest_of_its_race_is_no_start() -> None:
+    """Two of 24 experiments polished a variant twelve times slower than main."""
+    raced = past("E1", "a", {"a": 2.8, "near": 2.4, "far": 0.3})
+    assert [one.parameters[TEXT] for one in frontier([raced], Policy(frontier_reach=0.5))] == ["near"]
+    assert [one.parameters[TEXT] for one in frontier([raced], Policy(frontier_reach=3.0))] == ["near", "far"]
