@@ -69,7 +69,7 @@ class Policy(BaseModel):
     )
     frontier: int = Field(default=4, ge=0, description="variants that lost a race and are offered to exploiters")
     frontier_reach: float = Field(
-        default=0.5, ge=0.0, description="log gain by which such a variant may lie behind the fastest of its race"
+        default=0.5, ge=0.0, description="log gain by which such a variant may lie behind the fastest on its base"
     )
 
     compile_jobs: int | None = Field(

@@ -26,14 +26,18 @@ def _seen(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Nois
 def frontier(history: Iterable[PastExperiment], policy: Policy) -> tuple[Runnerup, ...]:
     """The fastest variants that ran, beat their base and were not their experiment's champion; the fastest first.
 
-    One that lies far behind the fastest of its race is left out: polishing does not make that up.
+    One that lies far behind the fastest on its base, in whatever race, is left out: polishing does not make that up.
     A text that was a champion itself, in whatever experiment, is left out: it has had its measurement.
     """
     past = list(history)
     measured = {each.parameters.get(TEXT) for each in past} - {None}
+    best: dict[str, float] = {}
+    for each in past:
+        gains = [gain for _, gain in each.screened if gain is not None]
+        best[each.base] = max(best.get(each.base, 0.0), *gains, 0.0)
     found: dict[object, Runnerup] = {}
     for each in past:
-        least = max((gain for _, gain in each.screened if gain is not None), default=0.0) - policy.frontier_reach
+        least = best[each.base] - policy.frontier_reach
         for parameters, gain in each.screened:
             text = parameters.get(TEXT)
             if gain is None or gain <= 0.0 or gain < least or parameters == each.parameters or text in measured:
