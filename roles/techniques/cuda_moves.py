@@ -21,8 +21,8 @@ VOLKOV = Citation(
 LITTLE = Citation("CUDA C++ Best Practices Guide, memory optimizations", BEST.locator)
 
 
-def _moves(*names: str) -> partial[Move]:
-    return partial(Move, FAMILIES, *names)
+def _moves(*names: str, rising: bool = False) -> partial[Move]:
+    return partial(Move, FAMILIES, *names, rising=rising)
 
 
 CARDS = (
@@ -69,7 +69,7 @@ CARDS = (
         evidence="a quarter of the memory instructions for the same bytes",
         source=LITTLE,
         numerics=Numerics.TOLERANCE,
-        transform=_moves("width"),
+        transform=_moves("width", rising=True),
         rewrite="the design moves four neighbours at once where the extents are multiples of four",
         needs="row starts that are multiples of the vector",
         proof="SASS: LDG.E.128 and STG.E.128; NCU: fewer LG-throttle and MIO-throttle stalls",
@@ -205,7 +205,7 @@ CARDS = (
         evidence="dispatch by shape is how a kernel becomes fast everywhere",
         source=CUTLASS,
         numerics=Numerics.TOLERANCE,
-        transform=_moves("small", "lanes0", "lanes1", "lanes2", "lanes3"),
+        transform=_moves("small", "lanes0", "lanes1", "lanes2", "lanes3", "lanes4", "far"),
         rewrite="the design has an instance for small problems beside the large one",
         needs="workloads of different sizes",
         proof="runtime: the outlying workload moves, the others do not",

@@ -1,12 +1,14 @@
 """Cards for CUDA kernels that change structure: what an explorer takes first."""
 
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
-from roles.techniques.cuda.matmul_tensor import MatmulTensor
-from roles.techniques.cuda.matmul_tile import MatmulTile
-from roles.techniques.cuda.row_groups import RowGroups
+from roles.techniques.cuda.matmul_tensor import MATMUL_TENSOR, MatmulTensor
+from roles.techniques.cuda.matmul_tile import MATMUL_TILE, MatmulTile
+from roles.techniques.cuda.row_groups import ROWS, RowGroups
+from roles.techniques.cuda.shuffle import SHUFFLE as SHUFFLES
 from roles.techniques.cuda.shuffle import ShuffleReduction
+from roles.techniques.cuda.transpose import TRANSPOSE as TRANSPOSE_TILES
 from roles.techniques.cuda.transpose import TransposeTile
-from roles.techniques.cuda.vectorise import VectoriseElements
+from roles.techniques.cuda.vectorise import ELEMENTS, VectoriseElements
 from roles.techniques.knowledge import CUTLASS
 
 SHUFFLE = Citation(
@@ -42,15 +44,15 @@ CARDS = (
         "with shuffles; the group's size is chosen by row length at launch",
         disproof="DRAM throughput does not rise: then the rows are too short or the grid too small",
         fallback="the group sizes and the values a thread, as knobs",
-        expected_gain=2.0,
+        expected_gain=ROWS.promise,
         evidence="compiles without spills for sm_90a; the measurement of this team decides",
         source=SHUFFLE,
         numerics=Numerics.REORDERED,
         transform=RowGroups,
         presets=(
+            {"items": 32},
+            {"items": 8, "lanes0": 16, "lanes1": 64, "lanes2": 128, "lanes3": 256, "lanes4": 512},
             {"persist": 8},
-            {"items": 8, "lanes2": 512},
-            {"items": 8, "lanes2": 512, "persist": 16},
         ),
         rewrite="rows are owned by warps or blocks instead of threads, resident in registers where they fit",
     ),
@@ -69,7 +71,7 @@ CARDS = (
         "value that is read from there; the next tiles are on their way meanwhile",
         disproof="FMA throughput does not rise",
         fallback="other tile sizes",
-        expected_gain=1.8,
+        expected_gain=MATMUL_TILE.promise,
         evidence="compiles without spills for sm_90a; the measurement of this team decides",
         source=CUTLASS,
         numerics=Numerics.REORDERED,
@@ -96,7 +98,7 @@ CARDS = (
         "of the scalar one; eight terms are added inside the tensor core, which truncates, the rest with rounding",
         disproof="tensor-core throughput is low: then the tiles do not feed it",
         fallback="matmul_tile, which stays on scalar multiply-adds",
-        expected_gain=2.1,
+        expected_gain=MATMUL_TENSOR.promise,
         evidence="compiles to HMMA without spills for sm_90a; the measurement of this team decides",
         source=SPLIT,
         numerics=Numerics.TOLERANCE,
@@ -122,7 +124,7 @@ CARDS = (
         "banks",
         disproof="DRAM throughput does not rise",
         fallback="tile and block sizes as knobs",
-        expected_gain=1.0,
+        expected_gain=TRANSPOSE_TILES.promise,
         evidence="the textbook case; the measurement of this team decides",
         source=TRANSPOSE,
         transform=TransposeTile,
@@ -148,11 +150,11 @@ CARDS = (
         "modulo a row taken once for four elements",
         disproof="no gain: then the memory was already saturated",
         fallback="the block size and the vectors a thread as knobs",
-        expected_gain=0.25,
+        expected_gain=ELEMENTS.promise,
         evidence="LDG.E.128 and STG.E.128 in the compiler's output for sm_90a",
         source=VECTOR,
         transform=VectoriseElements,
-        presets=({"vectors": 4}, {"vectors": 4, "store": "__stcs", "load": "__ldcs"}, {"vectors": 8, "block": 128}),
+        presets=({"vectors": 4}, {"vectors": 4, "store": "__stcs", "load": "__ldcs"}, {"vectors": 4, "persist": 4}),
     ),
     Card(
         name="shuffle_tree",
@@ -168,7 +170,7 @@ CARDS = (
         "memory",
         disproof="the share of barrier stalls does not fall",
         fallback="wider loads in front of the tree",
-        expected_gain=0.3,
+        expected_gain=SHUFFLES.promise,
         evidence="compiles to SHFL without a loop of barriers; the measurement of this team decides",
         source=SHUFFLE,
         numerics=Numerics.REORDERED,

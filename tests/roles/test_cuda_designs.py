@@ -19,6 +19,7 @@ from roles.techniques.cuda.row_groups import ROWS
 from roles.techniques.cuda.shuffle import SHUFFLE
 from roles.techniques.cuda.transpose import TRANSPOSE
 from roles.techniques.cuda.vectorise import ELEMENTS
+from roles.techniques.sampling import settings
 
 TILE = {"bm": 64, "bn": 64, "bk": 8, "tm": 4, "tn": 4}
 EXAMPLE = {
@@ -41,9 +42,16 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (
         ROWS,
         "reduction",
-        {"items": 8, "lanes0": 64, "lanes1": 64, "persist": 2, "load": "__ldcs"},
+        {"items": 8, "lanes0": 32, "lanes1": 64, "persist": 2, "load": "__ldcs"},
         [[300, 40], [2, 1028]],
     ),
+    (
+        ROWS,
+        "reduction",
+        {"items": 4, "lanes0": 16, "persist": 1, "block": 64},
+        [[301, 40], [9, 33], [3, 4100], [2, 4099]],
+    ),
+    (ROWS, "softmax", {"items": 4, "far": 256}, [[37, 20], [37, 31], [2, 2052], [2, 2051]]),
     (ROWS, "rmsnorm", {"items": 4, "persist": 1}, [[300, 40], [2, 1028]]),
     (ROWS, "softmax", {"items": 4, "work": "as_written"}, [[33, 36], [3, 517]]),
     (ROWS, "layernorm", {"items": 4, "width": 1, "blocks": 4}, [[3, 517], [2, 1028]]),
@@ -112,7 +120,8 @@ def test_a_move_changes_its_option_and_refuses_what_no_family_can_write(card) ->
     assert isinstance(move, Move)
     assert move.applies("#include <cuda_runtime.h>\n__global__ void k(float* x) { x[0] = 1; }\n") == []
     for family in move.families:
-        text = design(family, EXAMPLE[family.name], {})
+        least = {name: min(family.options[name]) for name in move.names if name in family.options and move.rising}
+        text = design(family, EXAMPLE[family.name], least)
         sites = move.applies(text)
         assert len(sites) == 1
         changed = move.apply(text, sites[0], {})
@@ -121,7 +130,25 @@ def test_a_move_changes_its_option_and_refuses_what_no_family_can_write(card) ->
         assert after is not None
         assert any(before.setting[name] != after.setting[name] for name in move.names if name in family.options)
         assert sum(before.setting[name] != after.setting[name] for name in family.options) <= 2
-        assert move.applies(TOUCHED[EXAMPLE[family.name]][0])
+        assert move.applies(TOUCHED[EXAMPLE[family.name]][0]) or move.rising
+
+
+def test_vectors_are_made_wider_and_never_narrower() -> None:
+    card = card_named("wide_staging")
+    assert card is not None
+    assert card.transform is not None
+    wider = card.transform()
+    assert wider.applies(design(TRANSPOSE, "transpose", {"width": 4})) == []
+    site = wider.applies(design(TRANSPOSE, "transpose", {"width": 2}))[0]
+    assert site.choices["width"] == (4, 2)
+    assert not site.sound({"width": 2})
+
+
+def test_near_a_design_one_option_is_changed_before_several_are() -> None:
+    choices = {"a": (1, 2, 3), "b": (4, 5)}
+    near = list(settings(choices, (), (), 0, near=True))
+    assert [tuple(each.values()) for each in near[:4]] == [(1, 4), (2, 4), (3, 4), (1, 5)]
+    assert len(near) == 6
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)
@@ -149,7 +176,12 @@ def test_another_family_starts_from_the_original() -> None:
     rows = card_named("row_groups")
     assert rows is not None
     assert rows.transform is not None
-    assert rows.transform().applies(design(SHUFFLE, "reduction", {}))
+    site = rows.transform().applies(design(SHUFFLE, "reduction", {}))[0]
+    assert site.gain == pytest.approx(ROWS.promise - SHUFFLE.promise)
+    back = card_named("shuffle_tree")
+    assert back is not None
+    assert back.transform is not None
+    assert (back.transform().applies(design(ROWS, "reduction", {}))[0].gain or 1.0) < 0.05
 
 
 def test_edits_of_the_original_go_into_the_design() -> None:
@@ -167,7 +199,7 @@ def test_unsound_settings() -> None:
         assert not MATMUL_TILE.sound({**defaults(MATMUL_TILE), **wrong})
     for wrong in ({"wm": 64, "wn": 64}, {"bm": 32, "wm": 64}, {"bm": 128, "bn": 128, "bk": 32}):
         assert not MATMUL_TENSOR.sound({**defaults(MATMUL_TENSOR), **wrong})
-    assert not ROWS.sound({**defaults(ROWS), "lanes0": 128, "lanes1": 64})
+    assert not ROWS.sound({**defaults(ROWS), "lanes1": 64, "lanes2": 32})
     assert all(family.sound(defaults(family)) for family in FAMILIES)
 
 

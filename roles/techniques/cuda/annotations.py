@@ -12,6 +12,7 @@ from roles.techniques.cpp.loops import loops_in
 from roles.techniques.cpp.scopes import Declaration
 from roles.techniques.cpp.split_accumulator import constant_trip
 from roles.techniques.cpp.syntax import Edit, Grammar, Source, directives, field, line_of, of_type, text_of
+from roles.techniques.cuda.design import design_in
 from roles.techniques.cuda.launches import Kernel, kernels_in, lent
 from roles.techniques.cuda.threads import block_shape
 from roles.techniques.transform import Choices, Match, TreeTransform
@@ -86,7 +87,12 @@ class CudaUnroll(TreeTransform):
     choices: ClassVar[Choices] = {"factor": (4, 8, 2, 16)}
 
     def matches(self, source: Source) -> Iterator[Match]:
-        """Canonical innermost loops of kernels, without a directive, whose length is not a constant."""
+        """Canonical innermost loops of kernels, without a directive, whose length is not a constant. A design says for
+        itself how its loops are unrolled."""
+        from roles.techniques.cuda.families import FAMILIES
+
+        if design_in(source.text, FAMILIES) is not None:
+            return
         for kernel in kernels_in(source.root):
             for loop in loops_in(kernel.body):
                 parent = loop.node.parent

@@ -8,6 +8,8 @@ from roles.techniques.cpp.syntax import Grammar, Source
 from roles.techniques.cuda.design import Family, as_written, defaults, design_in, writable, written
 from roles.techniques.transform import Match, TreeTransform
 
+_LEAST = 0.02  # expected of a family in place of one that promises more and was kept
+
 
 class Enter(TreeTransform):
     """A kernel becomes a design of one family; every option is a parameter."""
@@ -29,7 +31,8 @@ class Enter(TreeTransform):
             node = kernel.node if start == source.text else source.root
             seen = evidence if design is None else f"{evidence} before {design.family.name} wrote it"
             subject, choices, sound = f"the kernel `{name}`", self.family.options, self.family.sound
-            yield Match(node, subject, seen, (start, name), choices=choices, sound=sound)
+            gain = self.family.promise - (design.family.promise if design is not None else 0.0)
+            yield Match(node, subject, seen, (start, name), max(gain, _LEAST), choices, sound)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The design's text."""

@@ -172,6 +172,7 @@ class MatmulTensorFamily:
 
     name: ClassVar[str] = "matmul_tensor"
     title: ClassVar[str] = "tensor-core tiles"
+    promise: ClassVar[float] = 2.1
     core: ClassVar[tuple[str, ...]] = ("bm", "bn", "bk", "wm", "wn")
     options: ClassVar[Choices] = {
         "bm": (64, 128, 32),

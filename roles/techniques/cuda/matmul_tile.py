@@ -163,6 +163,7 @@ class MatmulTileFamily:
 
     name: ClassVar[str] = "matmul_tile"
     title: ClassVar[str] = "register tiles"
+    promise: ClassVar[float] = 1.8
     core: ClassVar[tuple[str, ...]] = ("bm", "bn", "bk", "tm", "tn")
     options: ClassVar[Choices] = {
         "bm": (64, 128, 32),

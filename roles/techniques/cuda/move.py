@@ -14,13 +14,17 @@ from roles.techniques.transform import Choices, Match, Sound, TreeTransform
 
 
 class Move(TreeTransform):
-    """Other values of ``names``; the family's core options may be retuned on the way."""
+    """Other values of ``names``; the family's core options may be retuned on the way.
+
+    A ``rising`` move offers only larger values than the design's own.
+    """
 
     grammar: ClassVar[Grammar] = "cuda"
 
-    def __init__(self, families: tuple[Family, ...], *names: str) -> None:
+    def __init__(self, families: tuple[Family, ...], *names: str, rising: bool = False) -> None:
         self.all = families
         self.names = names
+        self.rising = rising
         self.families = tuple(each for each in families if set(names) & set(each.options))
 
     def matches(self, source: Source) -> Iterator[Match]:
@@ -40,7 +44,7 @@ class Move(TreeTransform):
         self, source: Source, design: Design, subject: str, evidence: str, crowded: bool = False
     ) -> Iterator[Match]:
         mine = [name for name in self.names if name in design.family.options]
-        found = _choices(design, mine)
+        found = _choices(design, mine, self.rising)
         if found is not None:
             choices, sound = found
             now = " ".join(f"{name}={design.setting[name]}" for name in mine)
@@ -57,7 +61,7 @@ class Move(TreeTransform):
         return text
 
 
-def _choices(design: Design, mine: list[str]) -> tuple[Choices, Sound] | None:
+def _choices(design: Design, mine: list[str], rising: bool) -> tuple[Choices, Sound] | None:
     """Values for the options and for the core, the first sound change first; None when no change is sound."""
     family, now = design.family, design.setting
 
@@ -67,8 +71,9 @@ def _choices(design: Design, mine: list[str]) -> tuple[Choices, Sound] | None:
 
     tuned = [name for name in family.core if name not in mine]
     values = {name: _first(now[name], family.options[name]) for name in (*mine, *tuned)}
-    retuned = list(product(*(values[name] for name in tuned)))
-    for core in retuned:
+    if rising:
+        values |= {name: tuple(v for v in values[name] if int(v) >= int(now[name])) for name in mine}
+    for core in product(*(values[name] for name in tuned)):
         changes = product(*(values[name] for name in mine))
         for change in changes:
             setting = {**dict(zip(mine, change, strict=True)), **dict(zip(tuned, core, strict=True))}

@@ -63,20 +63,20 @@ def combine(kind: str) -> str:
     applied = _COMBINED[kind]
     step = applied.replace("a", "value", 1) if kind == "sum" else applied.replace("(a", "(value")
 
-    def with_other(offset: str) -> str:
-        return (
-            step.replace("b", f"__shfl_xor_sync(0xffffffffu, value, {offset})", 1)
-            if kind == "sum"
-            else (step.replace(", b)", f", __shfl_xor_sync(0xffffffffu, value, {offset}))"))
-        )
+    def with_other(offset: str, lanes: str = "0xffffffffu") -> str:
+        other = f"__shfl_xor_sync({lanes}, value, {offset})"
+        return step.replace("b", other, 1) if kind == "sum" else step.replace(", b)", f", {other})")
 
     return f"""\
 // All lanes of a row get the {kind} of their values: shuffles inside a warp, shared memory between warps.
 template <int LANES, typename T>
 __device__ __forceinline__ T combined_{kind}(T value) {{
+    constexpr int WIDTH = LANES < 32 ? LANES : 32;
+    // Lanes of this row alone: the others of its warp may have no row left.
+    const unsigned together = LANES < 32 ? (0xffffffffu >> (32 - WIDTH)) << (threadIdx.y * LANES % 32) : 0xffffffffu;
 #pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) {{
-        value = {with_other("offset")};
+    for (int offset = WIDTH / 2; offset > 0; offset /= 2) {{
+        value = {with_other("offset", "together")};
     }}
     if (LANES > 32) {{
         constexpr int WARPS = LANES > 32 ? LANES / 32 : 1;

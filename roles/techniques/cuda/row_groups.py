@@ -19,8 +19,8 @@ from roles.techniques.cuda.rows import RowProgram, row_program
 from roles.techniques.cuda.serial import CudaHoistReciprocal, CudaStoreOnce
 from roles.techniques.transform import Choices
 
-_RESERVED = frozenset(["lane", "item", "column", "load_row", "store_row", "LANES", "ITEMS", "V", "float4"])
-_LANES = ("lanes0", "lanes1", "lanes2", "lanes3")
+_RESERVED = frozenset(["lane", "item", "column", "chunk", "load_row", "store_row", "LANES", "ITEMS", "V", "float4"])
+_LANES = ("lanes0", "lanes1", "lanes2", "lanes3", "lanes4")
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,25 @@ def _program_in(text: str | None, name: str) -> RowProgram | None:
 
 
 class RowsFamily:
-    """Rows that fit stay in registers between the passes; the group's size is chosen by row length at launch."""
+    """Rows that fit stay in registers between the passes; the group's size is chosen by row length at launch.
+
+    Groups of ``lanes0`` to ``lanes4`` threads hold ``items`` values each; rows too long for the last of them are walked
+    in chunks by ``far`` threads.
+    """
 
     name: ClassVar[str] = "row_groups"
     title: ClassVar[str] = "row groups"
-    core: ClassVar[tuple[str, ...]] = ("items", "block", *_LANES)
+    promise: ClassVar[float] = 2.0
+    core: ClassVar[tuple[str, ...]] = ("items", "block", *_LANES, "far")
     options: ClassVar[Choices] = {
         "items": (16, 8, 32, 4),
         "block": (256, 128, 512, 64),
-        "lanes0": (32, 64, 128),
-        "lanes1": (128, 64, 256),
-        "lanes2": (256, 512, 1024),
-        "lanes3": (1024, 512),
+        "lanes0": (8, 16, 32),
+        "lanes1": (32, 16, 64),
+        "lanes2": (64, 128, 32),
+        "lanes3": (128, 256, 512),
+        "lanes4": (256, 512, 1024),
+        "far": (512, 256, 1024),
         "blocks": (1, 2, 4, 8),
         "persist": (0, 4, 2, 8, 1, 16),
         "width": (4, 2, 1),
@@ -111,7 +118,7 @@ class RowsFamily:
         source, program = found.source, found.program
         writer = RowWriter(source, program, setting)
         lines = [*_functions(program, writer), *_kernels(self, source, writer)]
-        return rewritten(source, program.kernel, lines, _choice(source, program))
+        return rewritten(source, program.kernel, lines, _choice(source, program, int(setting["width"])))
 
     def sound(self, setting: Mapping[str, Parameter]) -> bool:
         """See ``Family``: longer rows get no smaller groups, and the blocks asked for fit."""
@@ -145,8 +152,8 @@ def _kernels(family: RowsFamily, source: Source, writer: RowWriter) -> list[str]
     if width > 1:
         wide = f"{name}_resident<LANES, {width}><<<blocks, dim3(LANES, ROWS)>>>({names});"
         launch = [*nest(f"if ({program.cols} % {width} == 0)", [wide], unit)[:-1], *nest("} else", launch, unit)]
-    body = [f"constexpr int ROWS = LANES == 32 ? {name}_block / 32 : 1;  // rows a block", *blocks, *launch]
-    shown = ["items", "block", *_LANES, "blocks", *(["persist"] if writer.persistent else [])]
+    body = [f"constexpr int ROWS = LANES <= 32 ? {name}_block / LANES : 1;  // rows a block", *blocks, *launch]
+    shown = ["items", "block", *_LANES, "far", "blocks", *(["persist"] if writer.persistent else [])]
     return [
         *constants(name, family, writer.setting, shown),
         "",
@@ -159,7 +166,7 @@ def _kernels(family: RowsFamily, source: Source, writer: RowWriter) -> list[str]
     ]
 
 
-def _choice(source: Source, program: RowProgram) -> list[str]:
+def _choice(source: Source, program: RowProgram, width: int) -> list[str]:
     """The host's choice by row length."""
     kernel, unit = program.kernel, source.indent_unit
     rows, cols = kernel.argument_of(program.rows), kernel.argument_of(program.cols)
@@ -168,8 +175,12 @@ def _choice(source: Source, program: RowProgram) -> list[str]:
     for each in _LANES:
         fits = f"if ({cols} <= {name}_{each} * {name}_items)"
         lines += nest(f"}} else {fits}" if lines else fits, [f"launch_{name}<{name}_{each}>({arguments});"], unit)[:-1]
-    lines += nest("} else", [f"{name}_long<512><<<{rows}, 512>>>({arguments});"], unit)
-    head = "// row_groups: a warp for short rows, a block for long ones; a row that fits stays in registers."
+    far = [f"{name}_long<{name}_far, {each}><<<{rows}, {name}_far>>>({arguments});" for each in (width, 1)]
+    walked = far[-1:]
+    if width > 1:
+        walked = [*nest(f"if ({cols} % {width} == 0)", far[:1], unit)[:-1], *nest("} else", far[1:], unit)]
+    lines += nest("} else", walked, unit)
+    head = "// row_groups: a few lanes for short rows, a block for long ones; a row that fits stays in registers."
     return [head, *nest(f"if ({rows} > 0)", lines, unit)]
 
 

@@ -49,11 +49,12 @@ class RowWriter:
         return ["const int lane = threadIdx.x;", *shared, *nest(walk, steps, self.source.indent_unit)]
 
     def long(self) -> list[str]:
-        """The kernel for longer rows."""
-        program = self.program
-        body = [*self._place(), *(line for step in program.steps for line in self._strided_step(step))]
-        head = f"__global__ void __launch_bounds__(LANES) {program.kernel.name}_long{restricted(program.kernel)}"
-        return ["template <int LANES>", *nest(head, body, self.source.indent_unit)]
+        """The kernel for longer rows: every pass walks the row in chunks that fit the registers."""
+        program, name = self.program, self.program.kernel.name
+        steps = [line for step in program.steps for line in self._walked_step(step)]
+        body = [f"constexpr int ITEMS = {name}_items;", *self._place(), *steps]
+        head = f"__global__ void __launch_bounds__(LANES) {name}_long{restricted(program.kernel)}"
+        return ["template <int LANES, int V>", *nest(head, body, self.source.indent_unit)]
 
     def _place(self) -> list[str]:
         program = self.program
@@ -87,7 +88,13 @@ class RowWriter:
         own = tuple(sorted((self.program.row, self.program.cols)))
         unit = all(each.index is not None and stride(each.index, variable) == ONE for each, variable in uses)
         real = element_type(uses[0][0].array, self.program.kernel.body) == "float"
-        return unit and real and all(each == offsets[0] and each in ({}, {(own): 1}) for each in offsets)
+        whole = all(self._from_zero(each) for each, _ in uses if each.write)
+        return unit and real and whole and all(each == offsets[0] and each in ({}, {(own): 1}) for each in offsets)
+
+    def _from_zero(self, access: Access) -> bool:
+        """True when the pass of an access begins with the first column, so that no item of its row is left out."""
+        mine = (step for step in self.program.passes if any(each.node.id == access.node.id for each in step.accesses))
+        return all(text_of(step.loop.start) == "0" for step in mine)
 
     def _resident_step(self, number: int) -> list[str]:
         step = self.program.steps[number]
@@ -124,10 +131,10 @@ class RowWriter:
     def _written_after(self, array: str, number: int) -> bool:
         return any(isinstance(step, Pass) and array in step.writes for step in self.program.steps[number + 1 :])
 
-    def _load(self, array: str, access: Access, step: Pass) -> list[str]:
+    def _load(self, array: str, access: Access, step: Pass, chunk: str = "") -> list[str]:
         declared = f"alignas(16) float {array}_items[ITEMS];"
         read_first = next(each for each in self._in_order(step) if each.array == array)
-        return [declared] if read_first.write else [declared, self._moved("load_row", array, access)]
+        return [declared] if read_first.write else [declared, self._moved("load_row", array, access, chunk)]
 
     def _in_order(self, step: Pass) -> list[Access]:
         """Accesses of a pass, reads of a statement before its store."""
@@ -137,11 +144,13 @@ class RowWriter:
         inside = [each.start_byte for each in step.loop.statements if each.start_byte <= access.node.start_byte]
         return max(inside, default=0)
 
-    def _moved(self, function: str, array: str, access: Access) -> str:
+    def _moved(self, function: str, array: str, access: Access, chunk: str = "") -> str:
+        """A call that moves a thread's items of a row, or of one that starts ``chunk`` columns later."""
         row, items = f"&{self._row_start(access)}", f"{array}_items"
         row = row.removeprefix("&").removesuffix("[0]") if row.endswith("[0]") else row
+        row, left = (f"{row} + {chunk}", f"{self.program.cols} - {chunk}") if chunk else (row, self.program.cols)
         ends = (items, row) if function == "load_row" else (row, items)
-        return f"{function}<LANES, V>({ends[0]}, {ends[1]}, lane, {self.program.cols});"
+        return f"{function}<LANES, V>({ends[0]}, {ends[1]}, lane, {left});"
 
     def _row_start(self, access: Access) -> str:
         variable = next(
@@ -152,7 +161,7 @@ class RowWriter:
         text = renamed(access.node, {variable: "0"})
         return re.sub(r" ?\+ ?0\]", "]", text)
 
-    def _items(self, step: Pass, cached: Mapping[str, Access]) -> list[str]:
+    def _items(self, step: Pass, cached: Mapping[str, Access], chunk: str = "") -> list[str]:
         loop, unit = step.loop, self.source.indent_unit
         swaps = [(each.node, f"{each.array}_items[item]") for each in step.accesses if each.array in cached]
         body = [line for each in loop.statements for line in self._text(each, swaps)]
@@ -160,7 +169,7 @@ class RowWriter:
         inside = f"{loop.variable} < {loop.bound_text}"
         inside = inside if start == "0" else f"{loop.variable} >= {start} && {inside}"
         element = [
-            f"const int {loop.variable} = column<LANES, V>(item, lane);",
+            f"const int {loop.variable} = {f'{chunk} + ' if chunk else ''}column<LANES, V>(item, lane);",
             *nest(f"if ({inside})", body, unit),
         ]
         return ["#pragma unroll", *nest("for (int item = 0; item < ITEMS; item++)", element, unit)]
@@ -199,12 +208,16 @@ class RowWriter:
         lines = self.source.lines_of(step.node)
         return nest("if (lane == 0)", lines, self.source.indent_unit) if step.stores else lines
 
-    def _strided_step(self, step: Pass | Scalar) -> list[str]:
+    def _walked_step(self, step: Pass | Scalar) -> list[str]:
+        """A pass over a row of any length: chunk by chunk, loaded and stored by every pass that needs it."""
         if isinstance(step, Scalar):
             return self._scalar(step)
-        loop = step.loop
-        start = text_of(loop.start)
-        first = "lane" if start == "0" else f"{start} + lane"
-        opening = f"for (int {loop.variable} = {first}; {loop.variable} < {loop.bound_text}; {loop.variable} += LANES)"
-        body = [line for each in loop.statements for line in self.source.lines_of(each)]
-        return [*self._started(step), *nest(opening, body, self.source.indent_unit), *self._combined(step)]
+        cached = self.cached()
+        used = sorted({each.array for each in step.accesses if each.array in cached})
+        chunk = [
+            *(line for array in used for line in self._load(array, cached[array], step, "chunk")),
+            *self._items(step, cached, "chunk"),
+            *(self._moved("store_row", array, cached[array], "chunk") for array in used if array in step.writes),
+        ]
+        opening = f"for (int chunk = 0; chunk < {self.program.cols}; chunk += LANES * ITEMS)"
+        return [*self._started(step), *nest(opening, chunk, self.source.indent_unit), *self._combined(step)]

@@ -159,6 +159,7 @@ class ShuffleFamily:
 
     name: ClassVar[str] = "shuffle_tree"
     title: ClassVar[str] = "shuffles"
+    promise: ClassVar[float] = 0.3
     core: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Choices] = {}
 

@@ -71,6 +71,7 @@ class TransposeFamily:
 
     name: ClassVar[str] = "transpose_tile"
     title: ClassVar[str] = "padded tiles"
+    promise: ClassVar[float] = 1.0
     core: ClassVar[tuple[str, ...]] = ("tile", "rows")
     options: ClassVar[Choices] = {
         "tile": (64, 32, 96),

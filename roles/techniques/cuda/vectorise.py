@@ -29,9 +29,10 @@ class ElementsFamily:
 
     name: ClassVar[str] = "vectorise_elements"
     title: ClassVar[str] = "vectors of elements"
+    promise: ClassVar[float] = 0.25
     core: ClassVar[tuple[str, ...]] = ("vectors", "block")
     options: ClassVar[Choices] = {
-        "vectors": (1, 2, 4, 8),
+        "vectors": (2, 4, 1, 8),
         "block": (256, 128, 512, 64, 1024),
         "width": (4, 2),
         "blocks": (1, 2, 4, 8),
