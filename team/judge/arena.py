@@ -130,6 +130,11 @@ class Lease:
         self._layout = layout
         self._guards: dict[str, torch.Tensor] = {}
 
+    @property
+    def workload(self) -> Workload:
+        """The workload that it is laid out for."""
+        return self._layout.workload
+
     def fill(self, inputs: Mapping[str, torch.Tensor]) -> None:
         """Copy private inputs, each (launches, elements), into the slots."""
         for place in self._layout.places:

@@ -85,8 +85,10 @@ class Stand:
                 raise Failed(self.side, outcome, trace, self.workload)
         got = {name: value[rows] for name, value in lease.outputs(max(rows) + 1).items()}
         want = {buffer.name: torch.stack([one[buffer.name] for one in wants.values()]) for buffer in self.task.outputs}
-        if not self.task.compare(got, want, bounded=True).passes:
-            raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, want, len(rows), None), self.workload)
+        kept = {name: value[rows] for name, value in inputs.items()} if self.task.compares else inputs
+        if not self.task.compare_launches(lease.workload, kept, got, want, bounded=True).passes:
+            said = self._first_wrong(lease.workload, kept, got, want, len(rows), None)
+            raise Failed(self.side, Outcome.INCORRECT, said, self.workload)
 
     def inspect_all(
         self,
@@ -105,16 +107,27 @@ class Stand:
             if trace:
                 raise Failed(self.side, outcome, trace, self.workload)
         got = lease.outputs(launches)
-        found = self.task.compare(got, want, ease, bounded)
+        found = self.task.compare_launches(lease.workload, inputs, got, want, ease, bounded)
         if not found.passes:
-            raise Failed(self.side, Outcome.INCORRECT, self._first_wrong(got, want, launches, ease), self.workload)
+            said = self._first_wrong(lease.workload, inputs, got, want, launches, ease)
+            raise Failed(self.side, Outcome.INCORRECT, said, self.workload)
         return found.errors
 
-    def _first_wrong(self, got: Tensors, want: Tensors, launches: int, ease: dict[str, float] | None) -> str:
+    def _first_wrong(
+        self,
+        workload: Workload,
+        inputs: Tensors,
+        got: Tensors,
+        want: Tensors,
+        launches: int,
+        ease: dict[str, float] | None,
+    ) -> str:
         """One clause about the first launch that is wrong."""
         for launch in range(launches):
-            ours, theirs = ({name: value[launch] for name, value in side.items()} for side in (got, want))
-            found = self.task.compare(ours, theirs, ease)
+            given, ours, theirs = (
+                {name: value[launch : launch + 1] for name, value in side.items()} for side in (inputs, got, want)
+            )
+            found = self.task.compare_launches(workload, given, ours, theirs, ease)
             if not found.passes:
                 return f"launch {launch + 1} of {launches}: {found.detail}" if launches > 1 else found.detail
         return "an output is wrong"

@@ -5,8 +5,8 @@ stand exactly where the reference, rounded to the output's dtype, has them.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -29,6 +29,27 @@ class Deviation:
     def passes(self) -> bool:
         """Whether the output counts as right; NaN does not."""
         return self.worst <= 1.0
+
+
+def worst_of(found: Iterable[Deviation]) -> Deviation:
+    """The worst of several, with the largest error of every output."""
+    worst, errors = Deviation(0.0), dict[str, float]()
+    for one in found:
+        for name, error in (one.errors or {one.output: one.worst}).items():
+            if name:
+                errors[name] = max(error, errors.get(name, 0.0))
+        if not one.worst <= worst.worst:
+            worst = one
+    return replace(worst, errors=errors)
+
+
+def stated(name: str, said: float | str) -> Deviation:
+    """What a task's own ``compare`` says of one output: its error as a share of what is allowed, or what is wrong."""
+    if isinstance(said, str):
+        return Deviation(math.inf, name, said)
+    share = math.inf if math.isnan(said) else float(said)
+    clause = f"output '{name}' is off by {share:.3g} times what is allowed"
+    return Deviation(share, name, "" if share <= 1.0 else clause)
 
 
 def deviation(

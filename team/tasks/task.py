@@ -7,9 +7,9 @@ reference has them.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -18,7 +18,7 @@ import torch
 
 from protocol.policy import Policy
 from team.errors import UserError
-from team.tasks.comparison import Deviation, deviation
+from team.tasks.comparison import Deviation, deviation, stated, worst_of
 from team.tasks.signature import Parameter, Signature, parse_signature
 from team.tasks.spec import TaskSpec, Workload, read_spec
 from team.tasks.values import draw
@@ -69,6 +69,7 @@ class Task:
         self._shapes: dict[tuple[str, str], tuple[int, ...]] = {}
         self._parameters: dict[str, Mapping[str, inspect.Parameter]] = {}
         self.makes_inputs = callable(getattr(module, "make_inputs", None))
+        self.compares = callable(getattr(module, "compare", None))
         _complete(self)
 
     def under(self, policy: Policy) -> "Task":
@@ -136,16 +137,69 @@ class Task:
 
         ``ease`` adds to an output's absolute tolerance, in the output's own units. For ``bounded`` see ``deviation``.
         """
-        worst, ease, errors = Deviation(0.0), ease or {}, dict[str, float]()
-        for buffer in self.outputs:
-            tolerance = self.spec.tolerance_of(buffer.name)
-            slack = ease.get(buffer.name, 0.0)
+        return worst_of(self._each(self.outputs, got, want, ease, bounded))
+
+    def _each(
+        self,
+        outputs: Sequence[Buffer],
+        got: Mapping[str, torch.Tensor],
+        want: Mapping[str, torch.Tensor],
+        ease: Mapping[str, float] | None,
+        bounded: bool = False,
+    ) -> Iterator[Deviation]:
+        """The deviation of each of these outputs, element by element."""
+        for buffer in outputs:
+            tolerance, slack = self.spec.tolerance_of(buffer.name), (ease or {}).get(buffer.name, 0.0)
             ours, theirs = got[buffer.name], want[buffer.name]
-            found = deviation(buffer.name, ours, theirs, buffer.dtype, tolerance, slack, bounded)
-            errors[buffer.name] = found.worst
-            if not found.worst <= worst.worst:
-                worst = found
-        return replace(worst, errors=errors)
+            yield deviation(buffer.name, ours, theirs, buffer.dtype, tolerance, slack, bounded)
+
+    def compare_launch(
+        self, workload: Workload, inputs: Tensors, got: Tensors, want: Tensors, ease: Mapping[str, float] | None = None
+    ) -> Deviation:
+        """One launch's outputs; the optional ``compare`` of the reference module judges those that it answers for.
+
+        It is called as ``compare(got, want, inputs, **dims and scalars)``, all tensors by name in their shapes and only
+        to be read. It returns, by output, the error as a share of what is allowed, or a clause that says what is wrong;
+        other outputs are compared as ever.
+        """
+        if not self.compares:
+            return self.compare(got, want, ease)
+        named = {"got": dict(got), "want": dict(want), "inputs": dict(inputs), **self.numbers(workload)}
+        found = self._call("compare", named)
+        own = found if isinstance(found, dict) else {}
+        strange = sorted(own.keys() - {buffer.name for buffer in self.outputs})
+        if strange or not isinstance(found, dict):
+            raise UserError(
+                f"compare of task {self.spec.name} answers {'for ' + strange[0] if strange else type(found).__name__}.",
+                "Return a dict: output -> its error as a share of what is allowed, or a clause.",
+            )
+        rest = [buffer for buffer in self.outputs if buffer.name not in own]
+        return worst_of([*(stated(name, value) for name, value in own.items()), *self._each(rest, got, want, ease)])
+
+    def compare_launches(
+        self,
+        workload: Workload,
+        inputs: Tensors,
+        got: Tensors,
+        want: Tensors,
+        ease: Mapping[str, float] | None = None,
+        bounded: bool = False,
+    ) -> Deviation:
+        """Several launches stacked: outputs (launches, *shape), inputs (launches, elements). See ``compare_launch``."""
+        if not self.compares:
+            return self.compare(got, want, ease, bounded)
+        shapes = {buffer.name: self.shape(buffer, workload) for buffer in self.inputs}
+        found = [
+            self.compare_launch(
+                workload,
+                {name: inputs[name][launch].view(shape) for name, shape in shapes.items()},
+                {name: value[launch] for name, value in got.items()},
+                {name: value[launch] for name, value in want.items()},
+                ease,
+            )
+            for launch in range(len(next(iter(got.values()))))
+        ]
+        return worst_of(found)
 
     def floor(self, workload: Workload) -> dict[str, float]:
         """``flops`` and ``bytes_min`` of one launch from the optional ``workload_model``; empty without one."""

@@ -1,0 +1,1 @@
+"""Tasks in formats that people already have, one package each: read into a task folder, and written back."""
