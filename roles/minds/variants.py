@@ -62,7 +62,8 @@ def _settings(candidate: Candidate, briefing: Briefing) -> Iterator[Setting]:
     choices = candidate.transform.space(candidate.site)
     seed = zlib.crc32(f"{briefing.seed}:{briefing.number}:{site_key(candidate)}".encode())
     near = isinstance(candidate.transform, Move)
-    return settings(choices, candidate.card.presets, _here(candidate, briefing), seed, candidate.site.sound, near)
+    presets = (*candidate.site.presets, *candidate.card.presets)
+    return settings(choices, presets, _here(candidate, briefing), seed, candidate.site.sound, near)
 
 
 def _mine(digest: str, briefing: Briefing) -> bool:

@@ -13,8 +13,13 @@ from roles.techniques import (
     cuda_structural,
     cuda_tuning,
     triton_dots,
+    triton_grouped,
+    triton_hints,
     triton_launch,
+    triton_persistent,
     triton_rows,
+    triton_sizes,
+    triton_warps,
 )
 from roles.techniques.card import Card, Language
 
@@ -32,6 +37,11 @@ def all_cards() -> tuple[Card, ...]:
         *triton_rows.CARDS,
         *triton_dots.CARDS,
         *triton_launch.CARDS,
+        *triton_warps.CARDS,
+        *triton_persistent.CARDS,
+        *triton_hints.CARDS,
+        *triton_grouped.CARDS,
+        *triton_sizes.CARDS,
     )
     names = [card.name for card in cards]
     if len(set(names)) != len(names):

@@ -19,7 +19,7 @@ _DRAWS = 200
 
 def settings(
     choices: Choices,
-    presets: Iterable[Setting],
+    presets: Iterable[Mapping[str, Parameter]],
     told: Sequence[Told],
     seed: int,
     sound: Sound = always,
@@ -43,7 +43,7 @@ def settings(
 
 
 def _candidates(
-    choices: Choices, presets: Iterable[Setting], told: Sequence[Told], seed: int, near: bool
+    choices: Choices, presets: Iterable[Mapping[str, Parameter]], told: Sequence[Told], seed: int, near: bool
 ) -> Iterator[Setting]:
     default = {name: values[0] for name, values in choices.items()}
     yield default

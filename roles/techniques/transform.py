@@ -28,7 +28,8 @@ class Site:
     ``key`` names the place in this very text, as ``function:line:subject:text``; its last part changes when the
     function around the site does. ``subject`` names the site for people. ``gain`` is the expected log gain here, None
     when the card's figure holds. ``sound`` says which combinations of the choices go together. ``crowded`` sites share
-    their texts with other techniques, so that two agents may meet in one from different sides.
+    their texts with other techniques, so that two agents may meet in one from different sides. ``presets`` are good
+    guesses for this very place; each names only what it cares about.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Site:
     choices: Choices = field(default_factory=dict)
     sound: Sound = field(default=always, compare=False, repr=False)
     crowded: bool = False
+    presets: tuple[Mapping[str, Parameter], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ on tensor cores; their accumulator truncates, so only one step's terms are added
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from protocol.messages import Parameter
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
 from roles.techniques.transform import Site
 from roles.techniques.triton_text import Places, TritonRewrite, parsed, site_at
@@ -41,7 +42,7 @@ class TritonSplitDot(TritonRewrite[_Sum]):
         evidence = "a product of singles by scalar multiply-adds"
         return site_at(source, found.statement, found.kernel, "dot", f"the product in `{found.kernel}`", evidence)
 
-    def rewritten(self, source: str, found: _Sum) -> str:
+    def rewritten(self, source: str, found: _Sum, parameters: Mapping[str, Parameter]) -> str:
         """See ``TritonRewrite``."""
         start, end = Places(source).span(found.statement)
         text = f'{found.total} += tl.dot({found.operands}, input_precision="tf32x3")'

@@ -9,6 +9,7 @@ import ast
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from protocol.messages import Parameter
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
@@ -22,6 +23,8 @@ _USUAL = {"num_warps": 4, "num_stages": 3}  # what Triton takes where nothing is
 _FACTORS = (2.0, 0.5, 4.0, 0.25)
 _STRIDES = (8.0, 32.0, 4.0, 16.0, 2.0, 64.0, 0.5)  # of a loop without matrix products: a step may be a whole row
 _LEAST, _MOST = 16, 8192
+_SIDE, _SMALL_TILES = 64, 0.5  # a product's tile with smaller sides feeds no tensor core; the log gain of larger ones
+_PRODUCTS = ((128, 32, 8, 3), (64, 32, 4, 4), (128, 16, 8, 4))  # side, step, warps, stages
 TUTORIAL = Citation("Triton documentation, triton.Config", "https://triton-lang.org/main/python-api/triton.html")
 
 
@@ -29,7 +32,8 @@ TUTORIAL = Citation("Triton documentation, triton.Config", "https://triton-lang.
 class _Knob:
     """A number that may change: its value now, and the bytes that hold it; an absent option is put at ``start``.
 
-    ``along`` are other places that hold the same number, ``factors`` what it may be multiplied by.
+    ``along`` are other places that hold the same number, ``factors`` what it may be multiplied by, ``part`` what it is
+    of a matrix product: a side of its tile, or its step along the depth.
     """
 
     name: str
@@ -38,6 +42,7 @@ class _Knob:
     end: int
     along: tuple[tuple[int, int], ...] = ()
     factors: tuple[float, ...] = _FACTORS
+    part: Literal["", "side", "step"] = ""
 
     @property
     def there(self) -> bool:
@@ -76,9 +81,18 @@ class TritonLaunch:
         line, subject = launch.call.lineno, f"the launch of `{launch.kernel}`"
         told = ", ".join(f"{knob.name} {knob.now}{'' if knob.there else ' by default'}" for knob in launch.knobs)
         choices = {knob.name: _values(knob) for knob in launch.knobs}
-        return Site(
-            f"{launch.function}:{line}:{launch.kernel}:{digest}", line, subject, f"line {line}: {told}", None, choices
-        )
+        key, presets = f"{launch.function}:{line}:{launch.kernel}:{digest}", tuple(_presets(launch))
+        small = any(knob.part == "side" and knob.now < _SIDE for knob in launch.knobs)
+        gain = _SMALL_TILES if small else None
+        return Site(key, line, subject, f"line {line}: {told}", gain, choices, presets=presets)
+
+
+def _presets(launch: _Launch) -> Iterator[dict[str, Parameter]]:
+    """Tiles, steps and warps that feed tensor cores, for launches of a matrix product."""
+    parts = {knob.name: knob.part for knob in launch.knobs if knob.part}
+    for side, step, warps, stages in _PRODUCTS if "side" in parts.values() else ():
+        sizes = {name: side if part == "side" else step for name, part in parts.items()}
+        yield {**sizes, "num_warps": warps, "num_stages": stages}
 
 
 def _values(knob: _Knob) -> tuple[Parameter, ...]:
@@ -161,7 +175,8 @@ def _counted(
         if len(along) == len(use.axes):
             factors = _FACTORS if use.multiplied or use.axes else _STRIDES
             spans = tuple(places.span(each) for each in along)
-            found[word.arg] = _Knob(word.arg, number, *places.span(word.value), spans, factors)
+            part = "" if not use.multiplied else "side" if use.axes else "step"
+            found[word.arg] = _Knob(word.arg, number, *places.span(word.value), spans, factors, part)
     taken = [span for knob in found.values() for span in knob.along]
     return {name: knob for name, knob in found.items() if all(taken.count(span) == 1 for span in knob.along)}
 

@@ -5,9 +5,10 @@ what a later body would load again is left out. The masks, which the kernel had 
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from protocol.messages import Parameter
 from roles.techniques.card import Card, Numerics, Tier, cells
 from roles.techniques.transform import Site
 from roles.techniques.triton_kernels import block_use, kernel_named
@@ -38,7 +39,7 @@ class TritonWholeRows(TritonRewrite[_Rows]):
         name, evidence = found.kernel.name, f"walks a row {len(found.loops)} times in blocks of {found.block}"
         return site_at(source, found.kernel, name, "rows", f"the rows of `{name}`", evidence)
 
-    def rewritten(self, source: str, found: _Rows) -> str:
+    def rewritten(self, source: str, found: _Rows, parameters: Mapping[str, Parameter]) -> str:
         """See ``TritonRewrite``."""
         return _rewritten(source, found)
 

@@ -10,8 +10,13 @@ import pytest
 from protocol.messages import Briefing, Phase, Position, Role
 from roles.minds.catalog import CatalogMind
 from roles.techniques.triton_dots import TritonSplitDot
+from roles.techniques.triton_grouped import TritonGroupedPrograms
+from roles.techniques.triton_hints import TritonEvictionHints
 from roles.techniques.triton_launch import TritonLaunch
+from roles.techniques.triton_persistent import TritonPersistentRows
 from roles.techniques.triton_rows import TritonWholeRows
+from roles.techniques.triton_sizes import TritonSizeDispatch
+from roles.techniques.triton_warps import TritonLengthWarps
 
 SOFTMAX = (Path(__file__).parents[2] / "examples" / "softmax_triton" / "softmax.py").read_text()
 MATMUL = (Path(__file__).parents[2] / "examples" / "matmul_triton" / "matmul.py").read_text()
@@ -153,6 +158,111 @@ for path in sys.argv[1:]:
 """
 
 
+def edited(kind: type, text: str, **setting) -> str:
+    move = kind()
+    (site,) = move.applies(text)
+    return move.apply(text, site, setting)
+
+
+WHOLE = edited(TritonWholeRows, SOFTMAX)
+
+
+def test_every_row_length_gets_its_warps() -> None:
+    text = edited(TritonLengthWarps, WHOLE, share=256)
+    assert "num_warps=min(max(triton.next_power_of_2(cols) // 256, 1), 16))" in text
+    (site,) = TritonLengthWarps().applies(text)
+    assert 256 not in site.choices["share"]
+    assert "// 1024" in TritonLengthWarps().apply(text, site, {"share": 1024})
+    assert set(TritonLaunch().applies(text)[0].choices) == {"num_stages"}
+
+
+@pytest.mark.parametrize(
+    "text", [SOFTMAX, MATMUL, ADD, WHOLE.replace("next_power_of_2(cols)", "next_power_of_2(2 * cols)")]
+)
+def test_a_block_that_no_length_decides_keeps_its_warps(text: str) -> None:
+    assert TritonLengthWarps().applies(text) == []
+
+
+def test_a_fixed_grid_walks_the_rows() -> None:
+    text = edited(TritonPersistentRows, WHOLE, programs=4, stages=3)
+    ast.parse(text)
+    assert "softmax[(min(rows, 132 * 4),)]" in text
+    assert (
+        "num_stages=3):\n        program = tl.program_id(0) + turn * tl.num_programs(0)\n        row = program.to"
+        in text
+    )
+    assert "program_count=rows)" in text
+    assert TritonPersistentRows().applies(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SOFTMAX,
+        MATMUL,
+        ADD,
+        WHOLE.replace("softmax[(rows,)]", "softmax[(rows, 1)]"),
+        WHOLE.replace("tl.program_id(0).to", "(tl.program_id(0) + 0 * tl.program_id(0)).to"),
+        WHOLE.replace("    total = 0.0\n", "    program = 0.0\n    total = 0.0\n"),
+        WHOLE + "    softmax[(rows,)](input, output, cols, BLOCK=128)\n",
+        WHOLE.replace("BLOCK: tl.constexpr)", "BLOCK: tl.constexpr = 64)"),
+    ],
+)  # fmt: skip
+def test_other_grids_stay_as_they_are(text: str) -> None:
+    assert TritonPersistentRows().applies(text) == []
+
+
+def test_accesses_say_what_the_cache_shall_keep() -> None:
+    text = edited(TritonEvictionHints, WHOLE, load="evict_last")
+    assert text.count('eviction_policy="evict_last"') == 1
+    assert text.count('mask=at < cols, eviction_policy="evict_first")') == 1
+    assert TritonEvictionHints().applies(text) == []
+    assert TritonEvictionHints().applies(MATMUL) == []
+
+
+def test_programs_are_walked_in_bands_and_their_tiles_stay_knobs() -> None:
+    text = edited(TritonGroupedPrograms, MATMUL, group=4)
+    assert "    program_1, program_0 = tl.swizzle2d(tl.program_id(1), tl.program_id(0), tl.num_programs(1), " in text
+    assert "rows = program_0 * TILE" in text
+    assert TritonGroupedPrograms().applies(text) == []
+    assert TritonGroupedPrograms().applies(WHOLE) == []
+    (site,) = TritonLaunch().applies(text)
+    assert {"TILE", "STEP"} <= set(site.choices)
+    twice = text.replace("rows = program_0 * TILE", "rows = program_0 + program_0 * TILE")
+    assert "TILE" not in TritonLaunch().applies(twice)[0].choices
+
+
+def test_small_problems_get_smaller_tiles() -> None:
+    text = edited(TritonSizeDispatch, MATMUL, smaller=2)
+    ast.parse(text)
+    assert "    if grid[0] * grid[1] < 132:\n        grid = (triton.cdiv(M, 16), triton.cdiv(N, 16))\n" in text
+    assert "TILE=16, STEP=16)\n    else:\n        matmul[grid](A, B, C, M, N, K, TILE=32, STEP=16)" in text
+    assert TritonSizeDispatch().applies(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SOFTMAX,
+        ADD,
+        MATMUL.replace("triton.cdiv(N, 32)", "triton.cdiv(N, 64)"),
+        MATMUL.replace("TILE=32, STEP=16)", "TILE=32, STEP=16)\n    return C"),
+        MATMUL.replace("32", "16"),
+    ],
+)
+def test_tiles_that_the_grid_does_not_follow_stay_as_they_are(text: str) -> None:
+    assert TritonSizeDispatch().applies(text) == []
+
+
+def test_tiles_that_feed_tensor_cores_come_early() -> None:
+    (site,) = TritonLaunch().applies(MATMUL)
+    assert (site.gain or 0.0) > 0.2
+    assert all(
+        site.choices[name] and value in site.choices[name] for each in site.presets for name, value in each.items()
+    )
+    assert not TritonLaunch().applies(SOFTMAX)[0].presets
+
+
 @pytest.mark.slow
 def test_results_stay_as_they_are(tmp_path: Path) -> None:
     pytest.importorskip("triton")
@@ -162,11 +272,14 @@ def test_results_stay_as_they_are(tmp_path: Path) -> None:
         (TritonSplitDot, MATMUL),
         (TritonLaunch, SOFTMAX),
         (TritonLaunch, MATMUL),
+        (TritonLengthWarps, WHOLE),
+        (TritonPersistentRows, WHOLE),
+        (TritonEvictionHints, WHOLE),
+        (TritonGroupedPrograms, MATMUL),
+        (TritonSizeDispatch, MATMUL),
     ):
-        move = kind()
-        edited = move.apply(text, move.applies(text)[0], {})
         texts.append(tmp_path / f"{kind.__name__}{len(texts)}.py")
-        texts[-1].write_text(edited)
+        texts[-1].write_text(edited(kind, text))
     (tmp_path / "run.py").write_text(RUN)
     subprocess.run([sys.executable, str(tmp_path / "run.py"), *map(str, texts)], check=True, timeout=100)
 
