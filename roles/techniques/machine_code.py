@@ -186,6 +186,7 @@ CARDS: Mapping[str, str] = {
     "read_only_loads": "cache_and_readonly",
     "read_only_loads_edit": "cache_and_readonly",
     "streaming_hints": "ldg_cache_modifier_hint",
+    "triton_eviction_hints": "ldg_cache_modifier_hint",
     "base2_exponential": "mufu_ex2_softmax_replacement",
     "warp_specialisation": "warp_specialization",
 }
@@ -201,7 +202,8 @@ SILENT: Mapping[str, str] = {
         ("launch_config", "kernel_fusion", "split_k_parallel_reduce", "stream_k_load_balancing", "persistent_kernel",
          "grouped_gemm_scheduler", "moe_grouped_gemm", "attention_decode_persistent_schedule", "rows_per_block",
          "split_k", "split_depth", "smaller_blocks", "kernel_split", "block_size", "grid_stride", "persistent_grid",
-         "size_dispatch", "shape_dispatch", "row_groups", "triton_launch", "triton_whole_rows"),
+         "size_dispatch", "shape_dispatch", "row_groups", "triton_launch", "triton_whole_rows",
+         "triton_length_warps", "triton_persistent_rows", "triton_size_dispatch"),
         _LAUNCH,
     ),
     **dict.fromkeys(
@@ -212,7 +214,7 @@ SILENT: Mapping[str, str] = {
          "dequant_matmul_fusion", "tile_scheduler_swizzle", "online_recomputation", "coalesce", "shared_swizzle",
          "block_order", "recompute", "fused_epilogue", "online_softmax_gpu", "software_pipeline", "bank_layout",
          "block_swizzle", "unroll_depth", "cuda_knobs", "cuda_restrict", "restrict", "cuda_unroll", "cuda_store_once",
-         "cuda_hoist_reciprocal", "cuda_hoist_call"),
+         "cuda_hoist_reciprocal", "cuda_hoist_call", "triton_grouped_programs"),
         _TIME,
     ),
     **dict.fromkeys(
