@@ -311,14 +311,28 @@ def profile(
 
 @app.command()
 def init(
-    kernel: Annotated[Path, typer.Argument(help='a C++ or CUDA file with extern "C" void solve(...)')],
+    kernel: Annotated[Path, typer.Argument(help="a kernel file with solve(...), or a KernelBench problem")],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,
     dim: Annotated[list[str] | None, typer.Option("--dim", help="a dimension, e.g. --dim M=256")] = None,
     shape: Annotated[list[str] | None, typer.Option("--shape", help="extents of a pointer: --shape A=M,K")] = None,
     scalar: Annotated[list[str] | None, typer.Option("--scalar", help="a float parameter: --scalar eps=1e-5")] = None,
+    language: Annotated[
+        str, typer.Option("--language", help="of a problem's first kernel: triton, cuda, cpp")
+    ] = "triton",
+    precision: Annotated[str, typer.Option("--precision", help="of a problem: fp32, fp16 or bf16")] = "fp32",
 ) -> None:
-    """Make a task from a kernel file."""
+    """Make a task from a kernel file, or from a problem in a format that is known."""
     from team.scope import dims_of, scalars_of, shapes_of
+    from team.tasks.formats.recognised import is_foreign
+
+    if is_foreign(kernel):
+        from team.tasks.formats.entry import import_foreign
+
+        made, notes = import_foreign(kernel, folder, language, precision, dims_of(dim or []))
+        for note in notes:
+            typer.echo(note)
+        typer.echo(f"Made {made}. Commit it, and see: kernelteam eval {made}")
+        return
     from team.tasks.scaffold import scaffold
 
     made = scaffold(kernel, folder, dims_of(dim or []), shapes_of(shape or []), scalars_of(scalar or []))

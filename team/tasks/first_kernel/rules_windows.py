@@ -1,0 +1,228 @@
+"""Rules of operators that look at a window around every element: convolutions and pools, of any number of dims."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from torch.fx import Node
+
+from team.errors import UserError
+from team.tasks.first_kernel.lower import Lowering, dtype_of, rule, shape_of
+from team.tasks.first_kernel.program import Index, Value
+from team.tasks.first_kernel.syntax import Expression, Syntax, enclosed, mark, scaled
+
+
+def _each(value: int | Sequence[int], dims: int) -> list[int]:
+    found = [value] if isinstance(value, int) else list(value)
+    return found * dims if len(found) == 1 else found
+
+
+def _moved(index: Expression, stride: int, inner: Expression, dilation: int, padding: int) -> Expression:
+    """Where a window's element lies."""
+    terms = [one for one in (scaled(index, stride), scaled(inner, dilation)) if one]
+    return " + ".join(terms or ["0"]) + (f" - {mark(padding)}" if padding else "")
+
+
+def _inside(
+    p: Syntax,
+    places: Sequence[Expression],
+    sizes: Sequence[int],
+    checked: Sequence[bool],
+    read: Callable[[], str],
+    other: str,
+) -> Expression:
+    """``read``, or ``other`` where a place lies beyond the tensor."""
+    tests = [
+        f"({one} >= 0) & ({one} < {mark(size)})"
+        for one, size, needed in zip(places, sizes, checked, strict=True)
+        if needed
+    ]
+    return p.guarded(" & ".join(tests), read, other) if tests else read()
+
+
+@rule("convolution")
+def _convolution(
+    work: Lowering,
+    node: Node,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Value:
+    """Sum over input channels and window; the bias is added at the end."""
+    x, weight = work.real(x), work.real(weight)
+    dims = len(x.shape) - 2
+    stride, padding, dilation = (_each(one, dims) for one in (stride, padding, dilation))
+    kernel = weight.shape[2:]
+    shape = shape_of(node)
+    place = _transposed if transposed else _straight
+    read = place(x, weight, stride, padding, dilation, groups, shape)
+    channels = x.shape[1] // groups
+    total = work.stage("conv", shape, dtype_of(node), read, loops=(channels, *kernel), combine="sum", finish=None)
+    if bias is None:
+        return total
+
+    def at(p: Syntax, index: Index) -> Expression:
+        return p.infix("+", total.at(p, index), bias.at(p, [index[1]]))
+
+    return Value(shape, dtype_of(node), at, lazy=True)
+
+
+def _straight(
+    x: Value,
+    weight: Value,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    shape: tuple[int, ...],
+) -> Callable[[Syntax, Index, Index], Expression]:
+    per_group, channels = shape[1] // groups, x.shape[1] // groups
+
+    def body(p: Syntax, index: Index, inner: Index) -> Expression:
+        batch, out, spots = index[0], index[1], list(index)[2:]
+        channel, window = inner[0], list(inner)[1:]
+        places = [
+            _moved(spot, s, w, d, pad)
+            for spot, s, w, d, pad in zip(spots, stride, window, dilation, padding, strict=True)
+        ]
+        source = _channel(p, out, channel, per_group, channels, groups)
+        checked = [pad > 0 for pad in padding]
+
+        def read() -> Expression:
+            return p.infix("*", x.at(p, [batch, source, *places]), weight.at(p, [out, channel, *window]))
+
+        return _inside(p, places, x.shape[2:], checked, read, p.literal(0.0, x.dtype))
+
+    return body
+
+
+def _channel(p: Syntax, out: Expression, channel: Expression, per_group: int, channels: int, groups: int) -> Expression:
+    """The input channel that ``channel`` of an output's group is."""
+    if groups == 1:
+        return channel
+    group = p.divided(out, per_group)
+    return group if channels == 1 else f"{enclosed(group)} * {mark(channels)} + {channel}"
+
+
+def _transposed(
+    x: Value,
+    weight: Value,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    shape: tuple[int, ...],
+) -> Callable[[Syntax, Index, Index], Expression]:
+    per_group, channels = shape[1] // groups, x.shape[1] // groups
+
+    def body(p: Syntax, index: Index, inner: Index) -> Expression:
+        batch, out, spots = index[0], index[1], list(index)[2:]
+        channel, window = inner[0], list(inner)[1:]
+        places, tests = [], []
+        for spot, s, w, d, pad, size in zip(spots, stride, window, dilation, padding, x.shape[2:], strict=True):
+            away = (
+                f"({enclosed(spot)} + {mark(pad)} - ({scaled(w, d) or '0'}))"
+                if pad
+                else f"({spot} - ({scaled(w, d) or '0'}))"
+            )
+            places.append(p.divided(away, s))
+            tests.append(f"({away} >= 0)")
+            tests += [f"({p.remainder(away, s)} == 0)"] if s > 1 else []
+            tests.append(f"({places[-1]} < {mark(size)})")
+        source = _channel(p, out, channel, per_group, channels, groups)
+        sink = out if groups == 1 else p.remainder(out, per_group)
+
+        def read() -> Expression:
+            return p.infix("*", x.at(p, [batch, source, *places]), weight.at(p, [source, sink, *window]))
+
+        return p.guarded(" & ".join(tests), read, p.literal(0.0, x.dtype))
+
+    return body
+
+
+@rule("max_pool2d_with_indices", "max_pool3d_with_indices")
+def _max_pool(
+    work: Lowering, node: Node, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, *_: Any
+) -> Any:
+    if any(user.args[1] == 1 for user in node.users):
+        raise UserError("The places that a max pool found are used.", "Write a kernel and give it with --kernel FILE.")
+    dims = 3 if "3d" in str(node.target) else 2
+    return [_pool(work, node, x, dims, kernel, stride, padding, dilation, "max", 0), None]
+
+
+@rule("avg_pool2d", "avg_pool3d", "avg_pool1d")
+def _avg_pool(
+    work: Lowering,
+    node: Node,
+    x: Value,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_pad: bool = True,
+    divisor: int | None = None,
+) -> Value:
+    dims = int(str(node.target).split("avg_pool")[1][0])
+    pads = any(_each(padding, dims))
+    if ceil_mode or (pads and not count_pad):
+        raise UserError("An average pool leaves out its padding.", "Write a kernel and give it with --kernel FILE.")
+    count = divisor or prod(_each(kernel, dims))
+    return _pool(work, node, x, dims, kernel, stride, padding, 1, "sum", None, count)
+
+
+def _pool(
+    work: Lowering,
+    node: Node,
+    x: Value,
+    dims: int,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    combine: str,
+    result: int | None,
+    count: int = 0,
+) -> Value:
+    x = work.real(x)
+    kernel = _each(kernel, dims)
+    stride = _each(stride, dims) if stride else kernel
+    padding, dilation = _each(padding, dims), _each(dilation, dims)
+    shape, dtype = shape_of(node, result), dtype_of(node, result)
+
+    def body(p: Syntax, index: Index, inner: Index) -> Expression:
+        before, spots = list(index)[:-dims], list(index)[-dims:]
+        places = [
+            _moved(spot, s, w, d, pad)
+            for spot, s, w, d, pad in zip(spots, stride, inner, dilation, padding, strict=True)
+        ]
+        rest = float("-inf") if combine == "max" else 0.0
+        needed = [
+            pad > 0 or (size_out - 1) * s + (k - 1) * d - pad >= size
+            for pad, size_out, s, k, d, size in zip(
+                padding, shape[-dims:], stride, kernel, dilation, x.shape[-dims:], strict=True
+            )
+        ]
+        return _inside(
+            p, places, x.shape[-dims:], needed, lambda: x.at(p, [*before, *places]), p.literal(rest, x.dtype)
+        )
+
+    finish = (lambda p, total: p.infix("/", total, mark(count))) if count else None
+    wish = f"{combine}_pool" if combine == "max" else "mean_pool"
+    return work.stage(wish, shape, dtype, body, loops=tuple(kernel), combine=combine, finish=finish)
+
+
+@rule("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
+def _adaptive(work: Lowering, node: Node, x: Value, *_: Any) -> Value:
+    shape = shape_of(node)
+    dims = 3 if "3d" in str(node.target) else 1 if "1d" in str(node.target) else 2
+    sizes, wanted = x.shape[-dims:], shape[-dims:]
+    if any(size % want for size, want in zip(sizes, wanted, strict=True)):
+        raise UserError("An adaptive pool has unequal windows.", "Write a kernel and give it with --kernel FILE.")
+    kernel = [size // want for size, want in zip(sizes, wanted, strict=True)]
+    return _pool(work, node, x, dims, kernel, kernel, 0, 1, "sum", None, prod(kernel))

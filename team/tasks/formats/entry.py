@@ -1,0 +1,27 @@
+"""``kernelteam init`` with a problem in somebody else's format: make a task of it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast, get_args
+
+from team.errors import UserError
+from team.tasks.first_kernel.writing import Language
+from team.tasks.formats.kernelbench.importing import import_problem
+from team.tasks.formats.kernelbench.problem import Precision, read_problem
+
+
+def import_foreign(
+    path: Path, folder: Path | None, language: str, precision: str, sizes: Mapping[str, int]
+) -> tuple[Path, tuple[str, ...]]:
+    """The folder of the new task, and what is to be said about it."""
+    wanted = cast(Language, _one_of("--language", language, get_args(Language)))
+    kind = cast(Precision, _one_of("--precision", precision, get_args(Precision)))
+    target = (folder or path.with_suffix("")).resolve()
+    made = import_problem(read_problem(path, kind, sizes), target, wanted)
+    return made.folder, made.notes
+
+
+def _one_of(option: str, given: str, known: tuple[str, ...]) -> str:
+    if given not in known:
+        raise UserError(f"{option} has no '{given}'.", f"It has: {', '.join(known)}.")
+    return given
