@@ -21,8 +21,8 @@ VOLKOV = Citation(
 LITTLE = Citation("CUDA C++ Best Practices Guide, memory optimizations", BEST.locator)
 
 
-def _moves(*names: str, rising: bool = False) -> partial[Move]:
-    return partial(Move, FAMILIES, *names, rising=rising)
+def _moves(*names: str, rising: bool = False, lead: str = "") -> partial[Move]:
+    return partial(Move, FAMILIES, *names, rising=rising, lead=lead)
 
 
 CARDS = (
@@ -97,6 +97,60 @@ CARDS = (
         needs="tiles in shared memory",
         proof="NCU: l1tex__data_bank_conflicts_pipe_lsu falls towards zero",
         combines=("async_staging",),
+    ),
+    Card(
+        name="shared_swizzle",
+        title="XOR swizzle of shared memory in place of padding",
+        tier=Tier.DATA_MOVEMENT,
+        category="shared-memory",
+        cells=cells("bandwidth compute latency balanced", "mid late plateau"),
+        languages=("cuda",),
+        helps="tiles whose rows and columns are both read or written by whole warps, in vectors too",
+        hurts="a few integer operations for every access",
+        bottleneck="padding leaves two accesses of a warp in one bank, and costs shared memory",
+        mechanism="an element's column is crossed with its row, so that rows and columns both spread over all banks",
+        disproof="the count of bank conflicts falls and the time does not",
+        fallback="bank_layout",
+        expected_gain=0.05,
+        evidence="field figure: 10 to 20 % on matmul-shaped kernels",
+        source=BEST,
+        numerics=Numerics.TOLERANCE,
+        transform=_moves("layout", "padding", lead="layout"),
+        presets=({"layout": "swizzled", "padding": 1},),
+        rewrite="the design's tile is swizzled",
+        needs="a square tile in shared memory",
+        proof="NCU: l1tex__data_bank_conflicts_pipe_lsu falls to zero",
+        conflicts=("bank_layout",),
+        combines=("dynamic_shared",),
+    ),
+    Card(
+        name="dynamic_shared",
+        title="Tiles beyond 48 KB in dynamic shared memory",
+        tier=Tier.DATA_MOVEMENT,
+        category="shared-memory",
+        cells=cells("bandwidth compute latency balanced", "mid late plateau"),
+        languages=("cuda",),
+        helps="tiles or stages that are limited by the 48 KB of static shared memory",
+        hurts="fewer resident blocks",
+        bottleneck="too few bytes on their way, or too little reuse, in a tile that would have room",
+        mechanism="the host raises the kernel's limit and asks for up to 227 KB at the launch",
+        disproof="no larger tile or further stage is faster",
+        fallback="async_staging",
+        expected_gain=0.08,
+        evidence="usual practice for products on sm_80 and newer; the measurement of this team decides",
+        source=GUIDE,
+        numerics=Numerics.TOLERANCE,
+        transform=_moves("shared", "staging", "stages", lead="shared"),
+        presets=(
+            {"shared": "dynamic", "staging": "async", "stages": 3, "bk": 32},
+            {"shared": "dynamic", "staging": "async", "stages": 4, "bk": 16},
+            {"shared": "dynamic", "tile": 128, "rows": 16},
+        ),
+        rewrite="the design's tiles take more shared memory than 48 KB",
+        arch="sm_80",
+        needs="tiles in shared memory",
+        proof="launch: dynamic shared memory above 48 KB; NCU: fewer long-scoreboard stalls",
+        combines=("async_staging", "shared_swizzle"),
     ),
     Card(
         name="block_swizzle",

@@ -105,7 +105,7 @@ CARDS = (
         transform=MatmulTensor,
         presets=(
             {"bm": 128, "bn": 128, "wm": 64, "wn": 32, "staging": "async", "small": 132},
-            {"bm": 128, "bn": 128, "bk": 8, "wm": 64, "wn": 32, "staging": "async", "stages": 3, "small": 132},
+            {"bm": 128, "bn": 128, "bk": 32, "staging": "async", "unroll": 1, "shared": "dynamic", "small": 132},
             {"bm": 128, "bn": 64, "staging": "async", "unroll": 1, "blocks": 2, "small": 132},
         ),
         rewrite="a block computes a tile of the output on tensor cores, each operand as a sum of two TF32 values",
@@ -130,8 +130,8 @@ CARDS = (
         transform=TransposeTile,
         presets=(
             {"tile": 64, "rows": 16},
-            {"tile": 32, "rows": 8, "width": 1},
-            {"tile": 64, "rows": 16, "width": 1},
+            {"tile": 64, "rows": 16, "layout": "swizzled"},
+            {"tile": 32, "rows": 8},
         ),
         rewrite="a block moves a tile instead of single elements",
     ),

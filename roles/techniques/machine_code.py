@@ -203,7 +203,7 @@ SILENT: Mapping[str, str] = {
          "grouped_gemm_scheduler", "moe_grouped_gemm", "attention_decode_persistent_schedule", "rows_per_block",
          "split_k", "split_depth", "smaller_blocks", "kernel_split", "block_size", "grid_stride", "persistent_grid",
          "size_dispatch", "shape_dispatch", "row_groups", "triton_launch", "triton_whole_rows",
-         "triton_length_warps", "triton_persistent_rows", "triton_size_dispatch"),
+         "triton_length_warps", "triton_persistent_rows", "triton_size_dispatch", "dynamic_shared"),
         _LAUNCH,
     ),
     **dict.fromkeys(

@@ -55,7 +55,7 @@ _WORDS = {
         Position.BANDWIDTH,
         early="coalesce row_groups transpose_tile vectorise_elements wide_loads fuse_loops loop_interchange tile_nest",
         mid="async_staging wide_staging block_swizzle bank_layout async_copy_pipeline block_order shared_swizzle "
-        "bulk_copy read_only_loads read_only_loads_edit store_once",
+        "dynamic_shared bulk_copy read_only_loads read_only_loads_edit store_once",
         late="streaming_hints cuda_knobs knobs cuda_restrict restrict read_only_loads bulk_copy assume_aligned",
         plateau="split_depth split_k recompute online_softmax_gpu online_softmax shape_dispatch register_block",
     ),

@@ -22,8 +22,10 @@ NVCC_TARGET = "-gencode=arch=compute_90a,code="
 
 
 def emulated(source: str) -> str:
-    """A CUDA text as C++ for the emulator: launches become calls, and so does the matrix instruction."""
-    tree = parse(source, "cuda")
+    """A CUDA text as C++ for the emulator: launches become calls, so does the matrix instruction, and dynamic shared
+    memory gets the largest size that there is."""
+    dynamic = "extern __shared__ float4 shared_tiles[];"
+    tree = parse(source.replace(dynamic, "static float4 shared_tiles[227 * 64];"), "cuda")
     edits = []
     for each in of_type(tree.root, "gnu_asm_expression"):
         assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " in text_of(each)

@@ -38,6 +38,18 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (MATMUL_TENSOR, "matmul_transposed", {"bk": 8, "staging": "async", "stages": 4, "width": 4}, [[36, 40, 44]]),
     (MATMUL_TENSOR, "dense", {"small": 66, "splits": 2, "pad": 8, "bk": 8}, [[33, 20, 65]]),
     (MATMUL_TENSOR, "matmul", {"bm": 128, "wm": 64, "wn": 16, "width": 1, "staging": "async"}, [[70, 33, 17]]),
+    (
+        MATMUL_TENSOR,
+        "matmul",
+        {"bm": 128, "bn": 64, "bk": 32, "staging": "async", "stages": 3, "shared": "dynamic", "small": 66, "splits": 2},
+        [[130, 68, 100], [65, 67, 70]],
+    ),
+    (
+        MATMUL_TILE,
+        "dense",
+        {"bm": 128, "bn": 64, "bk": 32, "staging": "async", "stages": 3, "shared": "dynamic"},
+        [[36, 40, 44], [33, 35, 37]],
+    ),
     (ROWS, "softmax", {"items": 4, "persist": 1, "width": 2, "load": "__ldg", "store": "__stcs"}, [[150, 6], [3, 517]]),
     (
         ROWS,
@@ -59,6 +71,14 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (ELEMENTS, "elementwise", {"vectors": 8, "block": 64, "persist": 1}, [[700, 3], [90, 64], [1, 5]]),
     (ELEMENTS, "scale_shift", {"vectors": 4, "load": "__ldcs", "store": "__stcs", "blocks": 2}, [[5, 133], [3, 1024]]),
     (TRANSPOSE, "transpose", {"width": 4, "group": 2, "load": "__ldg"}, [[72, 100], [70, 33]]),
+    (TRANSPOSE, "transpose", {"layout": "swizzled"}, [[72, 100], [70, 33]]),
+    (TRANSPOSE, "transpose", {"tile": 128, "rows": 16, "shared": "dynamic"}, [[132, 100], [70, 133]]),
+    (
+        TRANSPOSE,
+        "transpose_writes",
+        {"tile": 128, "rows": 32, "layout": "swizzled", "shared": "dynamic", "width": 1},
+        [[98, 130]],
+    ),
     (
         TRANSPOSE,
         "transpose_writes",
@@ -129,7 +149,7 @@ def test_a_move_changes_its_option_and_refuses_what_no_family_can_write(card) ->
         assert before is not None
         assert after is not None
         assert any(before.setting[name] != after.setting[name] for name in move.names if name in family.options)
-        assert sum(before.setting[name] != after.setting[name] for name in family.options) <= 2
+        assert sum(before.setting[name] != after.setting[name] for name in family.options) <= (4 if move.lead else 2)
         assert move.applies(TOUCHED[EXAMPLE[family.name]][0]) or move.rising
 
 
@@ -201,6 +221,37 @@ def test_unsound_settings() -> None:
         assert not MATMUL_TENSOR.sound({**defaults(MATMUL_TENSOR), **wrong})
     assert not ROWS.sound({**defaults(ROWS), "lanes1": 64, "lanes2": 32})
     assert all(family.sound(defaults(family)) for family in FAMILIES)
+
+
+@pytest.mark.parametrize("tile", [32, 64, 96, 128])
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_a_swizzled_tile_has_no_bank_conflicts(tile: int, width: int) -> None:
+    """As the text says it, for the vectors of a warp, written along rows and collected along columns."""
+
+    def spread(index: int) -> int:
+        return index // 32 % 2 * 3 ^ index // 64 % 2
+
+    text = design(TRANSPOSE, "transpose", {"layout": "swizzled"})
+    assert "{ return index / 32 % 2 * 3 ^ index / 64 % 2; }" in text
+    assert "return col ^ ((row ^ spread(row) ^ spread(col)) & 31);" in text
+    for part in range(width):
+        places = [divmod(lane, tile // width) for lane in range(32)]
+        moved = [(slow, fast * width + part) for slow, fast in places]
+        for cells in (moved, [(fast, slow) for slow, fast in moved]):
+            banks = [(row * tile + (col ^ ((row ^ spread(row) ^ spread(col)) & 31))) % 32 for row, col in cells]
+            turns = max(banks.count(bank) for bank in banks)
+            assert turns == 1 or (tile == 96 and turns == 2), (tile, width, part)
+
+
+def test_large_tiles_are_asked_for_at_the_launch_and_small_ones_are_not() -> None:
+    large = {**defaults(MATMUL_TENSOR), "bm": 128, "bn": 128, "wm": 64, "bk": 32, "staging": "async"}
+    assert not MATMUL_TENSOR.sound(large)
+    assert MATMUL_TENSOR.sound({**large, "shared": "dynamic"})
+    assert not MATMUL_TENSOR.sound({**large, "shared": "dynamic", "stages": 4, "blocks": 2})
+    assert not MATMUL_TENSOR.sound({**defaults(MATMUL_TENSOR), "shared": "dynamic"})
+    text = design(MATMUL_TENSOR, "matmul", {**large, "shared": "dynamic"})
+    assert "cudaFuncSetAttribute(matmul<BM, BN, WM, WN, W>, cudaFuncAttributeMaxDynamicSharedMemorySize" in text
+    assert "cudaFuncSetAttribute" not in design(MATMUL_TENSOR, "matmul", {})
 
 
 def test_rows_are_written_with_the_work_done_once_unless_it_is_asked_for_as_it_was() -> None:

@@ -1,5 +1,6 @@
 """How a tiled product is launched: the order of blocks, the split of the depth, and the choice of a tile by size."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from roles.techniques.cpp.render import nest
 from roles.techniques.cpp.syntax import Source, text_of
 from roles.techniques.cuda.launches import rewritten
 from roles.techniques.cuda.products import Product
+from roles.techniques.cuda.shared_memory import launched
 from roles.techniques.cuda.signature import restricted
 
 SCRATCH = 1 << 23
@@ -16,7 +18,8 @@ BUSY = 264  # blocks that keep the multiprocessors of a large GPU busy twice
 
 @dataclass(frozen=True)
 class Launching:
-    """Renders what surrounds the kernel. ``inner`` names the tile inside a block's tile: TM, TN or WM, WN."""
+    """Renders what surrounds the kernel. ``inner`` names the tile inside a block's tile: TM, TN or WM, WN.
+    ``extents`` are those of the arrays in shared memory."""
 
     source: Source
     product: Product
@@ -24,6 +27,7 @@ class Launching:
     inner: tuple[str, str]
     threads: str
     wide_when: str
+    extents: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -132,15 +136,22 @@ class Launching:
             worth = f"grid.x * grid.y < {BUSY} && {depth} >= 2 * {name}_bk * {name}_splits && {down} < 65536"
             parted = [
                 f"const dim3 parts(grid.x, grid.y, {name}_splits);",
-                f"{name}<{given}, {name}_splits><<<parts, {self.threads}>>>({names});",
+                *self._launched(f"{name}<{given}, {name}_splits>", "parts"),
                 f"{name}_fold<<<dim3(({across} - 1) / 256 + 1, {down}), 256>>>({names});",
             ]
-            one = [f"{name}<{given}, 1><<<grid, {self.threads}>>>({names});"]
+            one = self._launched(f"{name}<{given}, 1>", "grid")
             body += [*nest(f"if ({worth} && {room})", parted, self._unit)[:-1], *nest("} else", one, self._unit)]
         else:
-            body.append(f"{name}<{given}><<<grid, {self.threads}>>>({names});")
+            body += self._launched(f"{name}<{given}>", "grid")
         head = f"static void launch_{name}{plane.kernel.parameter_text}"
         return [f"template <int BM, int BN, int {first}, int {second}, int W>", *nest(head, body, self._unit)]
+
+    def _launched(self, kernel: str, grid: str) -> list[str]:
+        """The launch of one instance."""
+        names = ", ".join(each.name for each in self.product.plane.kernel.parameters)
+        size = " + ".join(f"sizeof(float{each})" for each in self.extents)
+        here = re.sub(r"\b(BK|STAGES|PAD)\b", lambda found: f"{self.name}_{found[1].lower()}", size)
+        return launched(self.setting, kernel, grid, self.threads, names, here)
 
     def host(self) -> list[str]:
         """The statement of ``solve`` that takes the place of the launch."""

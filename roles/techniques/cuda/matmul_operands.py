@@ -13,12 +13,13 @@ from roles.techniques.cpp.affine import ONE, stride
 from roles.techniques.cpp.render import nest
 from roles.techniques.cpp.syntax import Source, text_of
 from roles.techniques.cuda.products import Product
+from roles.techniques.cuda.shared_memory import RESERVED as SHARED_NAMES
 
 _NAMES = """
 BM BN BK W STAGES PAD SPLITS THREADS A_LOADS B_LOADS a_tile b_tile a_next b_next at step part inside buffer
 k_first k_end k_tile k_share row_first col_first block_at band band_top band_rows stage
 """
-RESERVED = frozenset(_NAMES.split())
+RESERVED = frozenset(_NAMES.split()) | SHARED_NAMES
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,10 @@ class Staging:
     def tile(self, operand: Operand) -> str:
         """Name of the operand's buffers."""
         return f"{operand.letter}_tile"
+
+    def arrays(self) -> list[tuple[str, str]]:
+        """Name and extents of both operands' buffers."""
+        return [(self.tile(each), f"[STAGES]{self.shape(each)}") for each in operands_of(self.product)]
 
     def main_loop(self, multiply: list[str]) -> list[str]:
         """The loop over tiles around ``multiply``, which works on ``buffer``."""

@@ -26,6 +26,7 @@ from roles.techniques.cuda.matmul_launch import Launching
 from roles.techniques.cuda.matmul_operands import RESERVED, Operand, Staging, operands_of
 from roles.techniques.cuda.matmul_tile import launch_options, loads, products_in, shared_bytes, staged
 from roles.techniques.cuda.products import Product, is_plain_product
+from roles.techniques.cuda.shared_memory import SHARED, declared, fits, suited
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
@@ -33,7 +34,6 @@ _NAMES = """
 lane warp warp_row warp_col quad place split multiply a_high a_low b_high b_low eight WM WN sums tm tn
 """
 _OWN = frozenset(_NAMES.split())
-_SHARED = 48 * 1024
 
 _PARTS = """\
 // The two TF32 parts of a value: its first bits, and the rest, of which the tensor core reads the first bits.
@@ -93,15 +93,13 @@ class TensorWriter:
     def launching(self) -> Launching:
         """What surrounds the kernel."""
         threads = "32 * (BM / WM) * (BN / WN)"
-        return Launching(self.source, self.product, self.setting, ("WM", "WN"), threads, self.staging.wide_when())
+        when, extents = self.staging.wide_when(), tuple(extents for _, extents in self.staging.arrays())
+        return Launching(self.source, self.product, self.setting, ("WM", "WN"), threads, when, extents)
 
     def kernel(self) -> list[str]:
         """The kernel."""
         name, launching, staging = self.product.plane.kernel.name, self.launching, self.staging
-        tiles = [
-            f"alignas(16) __shared__ float {staging.tile(each)}[STAGES]{staging.shape(each)};"
-            for each in operands_of(self.product)
-        ]
+        tiles = declared(self.setting, staging.arrays())
         body = [
             f"constexpr int BK = {name}_bk, STAGES = {name}_stages, PAD = {name}_pad;",
             f"constexpr int THREADS = {launching.threads};",
@@ -189,6 +187,7 @@ class MatmulTensorFamily:
         "small": (0, 132, 264, 66),
         "staging": ("registers", "async"),
         "width": (4, 1),
+        **SHARED,
     }
 
     def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
@@ -214,12 +213,13 @@ class MatmulTensorFamily:
         """See ``Family``: 2 to 16 warps, fragments within the registers, 48 KB."""
         bm, bn, wm, wn = (int(setting[name]) for name in ("bm", "bn", "wm", "wn"))
         blocks, small = int(setting["blocks"]), int(setting["small"])
-        if small and not (min(bm, bn) >= 64 and self.sound({**setting, **_halved(bm, bn, wm, wn), "small": 0})):
+        half = {**setting, **_halved(bm, bn, wm, wn), "small": 0}
+        if small and not (min(bm, bn) >= 64 and self.sound({**half, "shared": suited(shared_bytes(half))})):
             return False
         warps = (bm // wm) * (bn // wn)
         whole = bm % wm == 0 and bn % wn == 0 and 2 <= warps <= 16 and wm * wn <= 2048
         registers = blocks * 32 * warps * (wm * wn // 32 + (wm + wn) // 2 + 64) <= 65536
-        return whole and registers and staged(setting) and shared_bytes(setting) <= _SHARED
+        return whole and registers and staged(setting) and fits(setting, shared_bytes(setting))
 
 
 def _halved(bm: int, bn: int, wm: int, wn: int) -> dict[str, Parameter]:

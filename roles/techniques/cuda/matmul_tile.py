@@ -15,12 +15,12 @@ from roles.techniques.cuda.matmul_launch import Launching
 from roles.techniques.cuda.matmul_operands import RESERVED, Operand, Staging, operands_of
 from roles.techniques.cuda.planes import plane_of
 from roles.techniques.cuda.products import Product, product_of
+from roles.techniques.cuda.shared_memory import SHARED, declared, fits, suited
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
 _NAMES = "TM TN ACROSS sums ty tx tm tn a_values b_values lane warp"
 _OWN = frozenset(_NAMES.split())
-_SHARED = 48 * 1024
 ROW_OF = "tm / 4 * (BM / (TM / 4)) + ty * 4 + tm % 4"
 COL_OF = "tn / 4 * (BN / (TN / 4)) + tx * 4 + tn % 4"
 
@@ -62,15 +62,13 @@ class TileWriter:
         """What surrounds the kernel."""
         when = self.staging.wide_when()
         threads = "(BM / TM) * (BN / TN)"
-        return Launching(self.source, self.product, self.setting, ("TM", "TN"), threads, when)
+        extents = tuple(extents for _, extents in self.staging.arrays())
+        return Launching(self.source, self.product, self.setting, ("TM", "TN"), threads, when, extents)
 
     def kernel(self) -> list[str]:
         """The kernel."""
         name, launching, staging = self.product.plane.kernel.name, self.launching, self.staging
-        tiles = [
-            f"alignas(16) __shared__ float {staging.tile(each)}[STAGES]{staging.shape(each)};"
-            for each in operands_of(self.product)
-        ]
+        tiles = declared(self.setting, staging.arrays())
         body = [
             f"constexpr int BK = {name}_bk, STAGES = {name}_stages, PAD = {name}_pad, ACROSS = {name}_across;",
             f"constexpr int THREADS = {launching.threads};",
@@ -181,6 +179,7 @@ class MatmulTileFamily:
         "small": (0, 132, 264, 66),
         "staging": ("registers", "async"),
         "width": (4, 1),
+        **SHARED,
     }
 
     def problems(self, source: Source) -> Iterator[tuple[Kernel, str]]:
@@ -205,11 +204,12 @@ class MatmulTileFamily:
         bm, bn, tm, tn = (int(setting[name]) for name in ("bm", "bn", "tm", "tn"))
         across, blocks, small = (int(setting[name]) for name in ("across", "blocks", "small"))
         threads = (bm // tm) * (bn // tn)
-        if small and not (min(bm, bn) >= 64 and self.sound({**setting, **_halved(bm, bn, tm, tn), "small": 0})):
+        half = {**setting, **_halved(bm, bn, tm, tn), "small": 0}
+        if small and not (min(bm, bn) >= 64 and self.sound({**half, "shared": suited(shared_bytes(half))})):
             return False
         whole = (bn // tn) % across == 0 and (bm // tm) % (32 // across) == 0 and 64 <= threads <= 512
         registers = blocks * threads * (tm * tn + tm + tn + 40) <= 65536
-        return whole and registers and staged(setting) and shared_bytes(setting) <= _SHARED
+        return whole and registers and staged(setting) and fits(setting, shared_bytes(setting))
 
 
 def _halved(bm: int, bn: int, tm: int, tn: int) -> dict[str, Parameter]:

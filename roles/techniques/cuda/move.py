@@ -16,16 +16,19 @@ from roles.techniques.transform import Choices, Match, Sound, TreeTransform
 class Move(TreeTransform):
     """Other values of ``names``; the family's core options may be retuned on the way.
 
-    A ``rising`` move offers only larger values than the design's own.
+    A ``rising`` move offers only larger values than the design's own. Where a name is in the ``lead``, the others are
+    changed only along with it.
     """
 
     grammar: ClassVar[Grammar] = "cuda"
 
-    def __init__(self, families: tuple[Family, ...], *names: str, rising: bool = False) -> None:
+    def __init__(self, families: tuple[Family, ...], *names: str, rising: bool = False, lead: str = "") -> None:
         self.all = families
         self.names = names
         self.rising = rising
-        self.families = tuple(each for each in families if set(names) & set(each.options))
+        self.lead = lead
+        wanted = {lead} if lead else set(names)
+        self.families = tuple(each for each in families if wanted & set(each.options))
 
     def matches(self, source: Source) -> Iterator[Match]:
         """The design that the text is, or else every kernel that a family could redesign."""
@@ -44,7 +47,7 @@ class Move(TreeTransform):
         self, source: Source, design: Design, subject: str, evidence: str, crowded: bool = False
     ) -> Iterator[Match]:
         mine = [name for name in self.names if name in design.family.options]
-        found = _choices(design, mine, self.rising)
+        found = _choices(design, mine, [self.lead] if self.lead else mine, self.rising)
         if found is not None:
             choices, sound = found
             now = " ".join(f"{name}={design.setting[name]}" for name in mine)
@@ -61,13 +64,13 @@ class Move(TreeTransform):
         return text
 
 
-def _choices(design: Design, mine: list[str], rising: bool) -> tuple[Choices, Sound] | None:
+def _choices(design: Design, mine: list[str], changed: list[str], rising: bool) -> tuple[Choices, Sound] | None:
     """Values for the options and for the core, the first sound change first; None when no change is sound."""
     family, now = design.family, design.setting
 
     def sound(setting: Mapping[str, Parameter]) -> bool:
         whole: Setting = {**now, **{name: value for name, value in setting.items() if name in family.options}}
-        return any(whole[name] != now[name] for name in mine) and family.sound(whole)
+        return any(whole[name] != now[name] for name in changed) and family.sound(whole)
 
     tuned = [name for name in family.core if name not in mine]
     values = {name: _first(now[name], family.options[name]) for name in (*mine, *tuned)}

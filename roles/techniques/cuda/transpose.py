@@ -1,4 +1,4 @@
-"""A transposition through a padded tile in shared memory: both the loads and the stores are coalesced."""
+"""A transposition through a padded or swizzled tile in shared memory: both the loads and the stores are coalesced."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,12 +18,22 @@ from roles.techniques.cuda.design import constants
 from roles.techniques.cuda.enter import Enter
 from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
 from roles.techniques.cuda.planes import Plane, all_accesses, apart, plane_of
+from roles.techniques.cuda.shared_memory import DYNAMIC, RESERVED, SHARED, declared, fits, launched
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
-_NAMES = "tile slow_at fast_at at part step items V THREADS STEPS block_at band band_top band_rows"
-_RESERVED = frozenset(_NAMES.split())
-_MOST_MOVES = 18  # of single values by one thread; each waits in a register until it is put into the tile
+_NAMES = "tile slow_at fast_at at part step items V THREADS STEPS block_at band band_top band_rows swizzled spread"
+_RESERVED = frozenset(_NAMES.split()) | RESERVED
+_MOST_MOVES = 32  # of single values by one thread; each waits in a register until it is put into the tile
+
+_SWIZZLE = """\
+// Column of the tile in which an element lies: those that a warp moves together have banks of their own, whether they
+// are neighbours in a row or in a column, one by one or in vectors.
+__device__ __forceinline__ int spread(int index) { return index / 32 % 2 * 3 ^ index / 64 % 2; }
+__device__ __forceinline__ int swizzled(int row, int col) {
+    return col ^ ((row ^ spread(row) ^ spread(col)) & 31);
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -74,12 +84,14 @@ class TransposeFamily:
     promise: ClassVar[float] = 1.0
     core: ClassVar[tuple[str, ...]] = ("tile", "rows")
     options: ClassVar[Choices] = {
-        "tile": (64, 32, 96),
+        "tile": (64, 32, 96, 128),
         "rows": (8, 16, 4, 32),
+        "layout": ("padded", "swizzled"),
         "padding": (1, 2, 3, 5),
         "blocks": (1, 2, 4, 8),
         "group": (0, 4, 8, 16, 2),
         "width": (4, 1, 2),
+        **SHARED,
         "load": LOADS,
         "store": STORES,
     }
@@ -96,16 +108,23 @@ class TransposeFamily:
         if found is None:
             return None
         group = ["group"] if int(setting["group"]) else []
-        shown = constants(kernel, self, setting, ["tile", "rows", "padding", "blocks", *group])
+        padded = [] if _swizzled(setting) else ["padding"]
+        shown = constants(kernel, self, setting, ["tile", "rows", *padded, "blocks", *group])
         writer = TransposeWriter(source, found, setting)
         return rewritten(source, found.plane.kernel, [*shown, "", *writer.kernel()], writer.launch())
 
     def sound(self, setting: Mapping[str, Parameter]) -> bool:
         """See ``Family``: the blocks asked for fit, and a block's threads find whole vectors to move."""
         threads, tile = 32 * int(setting["rows"]), int(setting["tile"])
-        shared = 4 * tile * (tile + int(setting["padding"]))
+        padding, blocks = int(setting["padding"]), int(setting["blocks"])
+        padded = not _swizzled(setting) or padding == self.options["padding"][0]  # which a swizzled tile ignores
+        shared = 4 * tile * (tile if _swizzled(setting) else tile + padding)
         moves = threads <= tile * tile // int(setting["width"]) and tile * tile <= _MOST_MOVES * threads
-        return moves and threads * int(setting["blocks"]) <= 2048 and shared * int(setting["blocks"]) <= 160 * 1024
+        return moves and padded and threads * blocks <= 2048 and shared * blocks <= DYNAMIC and fits(setting, shared)
+
+
+def _swizzled(setting: Mapping[str, Parameter]) -> bool:
+    return setting["layout"] == "swizzled"
 
 
 @lru_cache(maxsize=32)
@@ -139,7 +158,7 @@ class TransposeWriter:
         body = [
             f"constexpr int THREADS = 32 * {name}_rows;",
             f"constexpr int STEPS = ({name}_tile * {name}_tile / V + THREADS - 1) / THREADS;",
-            f"__shared__ float tile[{name}_tile][{name}_tile + {name}_padding];",
+            *declared(self.setting, [("tile", self._extents())]),
             *self._place(),
             "alignas(16) float items[STEPS][V];",
             *self._walk(p, q, self._by_width(self._load)),
@@ -150,10 +169,19 @@ class TransposeWriter:
         bounds = f"__launch_bounds__(32 * {name}_rows, {name}_blocks)"
         head = f"__global__ void {bounds} {name}{restricted(plane.kernel)}"
         return [
-            "// transpose_tile: rows in, columns out, through a padded tile.",
+            *([_SWIZZLE] if _swizzled(self.setting) else []),
+            f"// transpose_tile: rows in, columns out, through a {self.setting['layout']} tile.",
             "template <int V>",
             *nest(head, body, self._unit),
         ]
+
+    def _extents(self) -> str:
+        name = self._name
+        return f"[{name}_tile][{name}_tile{'' if _swizzled(self.setting) else f' + {name}_padding'}]"
+
+    def _slot(self, row: str, col: str) -> str:
+        """An element of the tile."""
+        return f"tile[{row}][{f'swizzled({row}, {col})' if _swizzled(self.setting) else col}]"
 
     def _place(self) -> list[str]:
         """Which tile a block moves: in rows of tiles, or in bands of several rows that share lines of the output."""
@@ -190,12 +218,12 @@ class TransposeWriter:
         found, q = self.found, self.found.q
         value = substituted(found.value, [(found.read, "items[step][part]")])
         shifted = re.sub(rf"\b{q}\b", f"({q} + part)", value)
-        store = [f"tile[slow_at][fast_at + part] = {shifted};"]
+        store = [f"{self._slot('slow_at', 'fast_at + part')} = {shifted};"]
         return ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", store, self._unit)]
 
     def _written(self) -> list[str]:
         """Collect V neighbours from one column of the tile and store them."""
-        collect = ["items[step][part] = tile[fast_at + part][slow_at];"]
+        collect = [f"items[step][part] = {self._slot('fast_at + part', 'slow_at')};"]
         parts = ["#pragma unroll", *nest("for (int part = 0; part < V; part++)", collect, self._unit)]
         return [*parts, *self._by_width(self._store)]
 
@@ -221,7 +249,8 @@ class TransposeWriter:
         grid = f"dim3(({across} - 1) / {name}_tile + 1, ({down} - 1) / {name}_tile + 1)"
 
         def call(wide: int) -> list[str]:
-            return [f"{name}<{wide}><<<{grid}, 32 * {name}_rows>>>({plane.kernel.argument_text});"]
+            size, threads = f"sizeof(float{self._extents()})", f"32 * {name}_rows"
+            return launched(self.setting, f"{name}<{wide}>", grid, threads, plane.kernel.argument_text, size)
 
         body = call(1)
         if width > 1:

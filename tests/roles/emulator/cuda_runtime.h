@@ -28,6 +28,9 @@ struct alignas(8) float2 {
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 typedef void* cudaStream_t;
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <typename Kernel>
+int cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int) { return 0; }
 
 template <typename T>
 T max(T a, T b) { return a < b ? b : a; }
