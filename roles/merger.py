@@ -63,11 +63,16 @@ def woven(merge: Merge) -> Resolution | None:
 
 
 def weave(base: str, main: str, theirs: str) -> str | None:
-    """A three-way merge by lines without context; None when a line of ``base`` was changed by both."""
+    """A three-way merge by lines without context; None when a line of ``base`` was changed by both.
+
+    A directive belongs to the line after it: one that was put in front of a line which the other side changed would
+    speak of something else, or of nothing.
+    """
     lines = base.splitlines(keepends=True)
     hunks = sorted({*_hunks(lines, main), *_hunks(lines, theirs)})
-    for (start, end, _), (following, after, _) in pairwise(hunks):
-        if following < end or (start, end) == (following, after):
+    for (start, end, new), (following, after, _) in pairwise(hunks):
+        spoken_of = end + bool(new and new[-1].lstrip().startswith("#pragma"))
+        if following < spoken_of or (start, end) == (following, after):
             return None
     out: list[str] = []
     at = 0

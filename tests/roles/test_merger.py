@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernels import EXAMPLES
 from workshops import NoWorkshop
 
 from protocol.messages import Briefing, Merge, Parameter, Phase, Plan, Position, ResolveMerge, Role
@@ -16,6 +17,8 @@ from roles.minds.mind import CannotResolve
 from roles.minds.registry import UnknownMind, make_mind
 from roles.minds.scripted import NoChangeMind
 from roles.techniques.catalog import all_cards
+from roles.techniques.cpp.pragmas import OmpSimd
+from roles.techniques.cpp.split_accumulator import SplitAccumulator
 
 SUMS = """\
 extern "C" void solve(const float* x, float* y, int rows, int cols) {
@@ -158,3 +161,14 @@ def test_a_script_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str 
 def test_the_mind_without_ideas_resolves_nothing() -> None:
     with pytest.raises(CannotResolve):
         NoChangeMind().resolve(merge(LINES, LINES, LINES))
+
+
+def test_a_directive_is_not_woven_in_front_of_a_loop_that_is_no_longer_there() -> None:
+    base = (EXAMPLES / "rmsnorm_cpu" / "rmsnorm.cpp").read_text()
+    sites = {kind: kind().applies(base)[0] for kind in (OmpSimd, SplitAccumulator)}
+    simd, split = (kind().apply(base, site, {}) for kind, site in sites.items())
+    assert "#pragma omp simd reduction" in simd
+    assert weave(base, split, simd) is None
+    assert weave(base, simd, split) is None
+    assert weave("a\nb\nc\n", "a\nb\nC\n", "#pragma x\na\nb\nc\n") == "#pragma x\na\nb\nC\n"
+    assert weave("a\nb\n", "A\nb\n", "a\nB\n") == "A\nB\n"
