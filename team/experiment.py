@@ -7,6 +7,7 @@ from protocol import events as ev
 from protocol.messages import Briefing, Experiment, Measurement, Outcome, Parameter, Plan, Proposal, Role, Variant
 from protocol.race import frontier
 from roles.minds.mind import MindFailed, NothingToPropose
+from roles.minds.registry import is_free
 from team.coordination import MAX_REFUSALS
 from team.desk import Desk
 from team.judge.request import Screen
@@ -28,7 +29,11 @@ class Champion:
 
 
 def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | ev.NothingProposed:
-    """Propose until a plan is admitted, then run it."""
+    """Propose until a plan is admitted, then run it.
+
+    A mind that costs money and proposes nothing that may run has failed: it is asked again as often as the law asks a
+    mind that fails, and not anew in every round for as long as the money lasts.
+    """
     desk.supply.fetch(duty.base)
     desk.worktree.reset(duty.base)
     why = ""
@@ -54,7 +59,8 @@ def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | 
         if not why:
             return _run(desk, duty, briefing, proposal, commits)
         log.info("plan refused: %s", why)
-    return ev.NothingProposed(experiment=duty.id, why=f"{MAX_REFUSALS} plans in a row were refused; the last: {why}")
+    told = f"{MAX_REFUSALS} plans in a row were refused; the last: {why}"
+    return ev.NothingProposed(experiment=duty.id, why=told, failed=not is_free(desk.mind.name))
 
 
 def briefing_for(desk: Desk, base: str) -> Briefing:
