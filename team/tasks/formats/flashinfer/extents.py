@@ -40,7 +40,7 @@ def axes_under(definition: Definition, load: Load) -> dict[str, int]:
     constants = definition.constants
     page = constants.get("page_size", 1)
     pages = -(-load.length // page)
-    wide = max(pages, -(-constants.get("topk", 0) // page))
+    wide = pages + -(-constants.get("topk", 0) // page)  # longer than what is selected, or nothing is
     known = {
         "M": load.batch * load.queries,
         "batch_size": load.batch,

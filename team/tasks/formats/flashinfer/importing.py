@@ -16,8 +16,10 @@ from team.tasks.formats.flashinfer.served import CASE, DEFINITION, RECORDED, pla
 SOURCE = "kernel.py"
 MOST = 5  # workloads of a task, unless more are asked for: each is timed in every pair
 _FIRST = Path(__file__).parent / "first"
-_FOR_PYRIGHT = "# pyright: reportArgumentType=false\n"
+_FOR_PYRIGHT = "# pyright: reportArgumentType=false, reportCallIssue=false\n"
 _TOLERANCES = {"float32": (2e-3, 2e-3), "float16": (1e-2, 2e-3), "bfloat16": (2e-3, 1e-2)}
+_ATTENTION = ("gqa_paged", "gqa_ragged", "mla_paged", "mla_ragged", "dsa_paged")
+_ATTENTION_ATOL = 8e-3  # weights are rounded to 8 bits before they meet values of up to 4
 _FREE = {"gemm": {"M"}, "rmsnorm": {"batch_size"}}  # op types whose var axes depend on nothing
 
 
@@ -125,6 +127,8 @@ def _toml(definition: Definition, chosen: list[Planned], small: list[Planned], r
     lines += ["", "[tolerance]"]
     for key, spec in definition.outputs.items():
         atol, rtol = _TOLERANCES.get(spec.dtype, (0.0, 0.0))
+        if definition.op_type in _ATTENTION and spec.dtype == "bfloat16":
+            atol = _ATTENTION_ATOL
         lines.append(f"{key} = {{ atol = {atol!r}, rtol = {rtol!r} }}")
     lines += ["", "[shapes]", *_shapes(definition)]
     recorded = any(one.recorded for one in chosen)

@@ -88,7 +88,9 @@ def _sequences(case: Case, drawing: Drawing) -> Tensors:
         made["kv_indices"] = drawing.some(total, axes["num_pages"])
     if case.has("kv_last_page_len"):
         least = (queries - (pages - 1) * page).clamp(1, page)
-        made["kv_last_page_len"] = least + (drawing.integers((batch,), 0, 1 << 30) % (page + 1 - least))
+        last = least + drawing.integers((batch,), 0, 1 << 30) % (page + 1 - least)
+        unread = case.extents(case.definition.tensors["kv_last_page_len"])[0] - batch  # some declare one element more
+        made["kv_last_page_len"] = torch.cat([last, torch.ones(unread, dtype=torch.int64)])
     return made
 
 

@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportCallIssue=false
 """C = A @ B^T in the inputs' precision, summed in single: one program per tile of C, small steps along K."""
 
 import triton

@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportCallIssue=false
 """RMS norm of each row times a weight, in single precision: one program per row."""
 
 import triton

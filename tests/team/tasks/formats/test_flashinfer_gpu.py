@@ -1,0 +1,125 @@
+"""On a GPU: both sparse attention definitions judged, with Triton solutions that beat the definitions' references."""
+
+import json
+import logging
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trace_data import trace_root
+
+from protocol.messages import Measurement, Outcome
+from team.devices import discover
+from team.judge.client import Judge
+from team.judge.request import Check, Compare
+from team.tasks.formats.flashinfer.importing import import_problem
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[3]
+ATTENTION = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
+INDEXER = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
+CASES = {
+    ATTENTION: (
+        "dsa_sparse_attention.py",
+        [{"num_tokens": 8, "num_pages": 4096}, {"num_tokens": 2, "num_pages": 1024}],
+    ),
+    INDEXER: (
+        "dsa_topk_indexer.py",
+        [
+            {"batch_size": 16, "max_num_pages": 96, "num_pages": 2048},
+            {"batch_size": 2, "max_num_pages": 64, "num_pages": 512},
+        ],
+    ),
+}
+log = logging.getLogger(__name__)
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    with Judge(discover("cuda", 1)[0], tmp_path_factory.mktemp("judge")) as warm:
+        yield warm
+
+
+def imported(name: str, folder: Path) -> Path:
+    """The task of a definition on workloads of decoding in earnest."""
+    for place in ("definitions", "workloads"):
+        (folder / place).mkdir(parents=True)
+    shutil.copyfile(
+        trace_root() / "definitions" / "dsa_paged" / f"{name}.json", folder / "definitions" / f"{name}.json"
+    )
+    workloads = [{"uuid": f"case-{number}", "axes": axes} for number, axes in enumerate(CASES[name][1])]
+    lines = [json.dumps({"definition": name, "workload": one}) for one in workloads]
+    (folder / "workloads" / f"{name}.jsonl").write_text("\n".join(lines))
+    return import_problem(folder / "definitions" / f"{name}.json", folder / "task").folder
+
+
+def tree(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "kernel.py").write_text(text)
+    return folder
+
+
+def microseconds(seen: Measurement, side: str) -> dict[str, float]:
+    """Median time of one launch by workload."""
+    times: dict[str, list[float]] = {}
+    for restart in seen.restarts:
+        for name, pairs in restart.pairs.items():
+            times.setdefault(name, []).extend(getattr(pair, f"{side}_ns") / 1e3 for pair in pairs)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def reference_ms(task: Path) -> dict[str, float]:
+    """Times of the definition's own reference, in a process that ends before anything is judged."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, str(HERE / "time_reference.py"), str(task)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=80, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_triton_solution_is_right_and_beats_the_reference(name: str, judge: Judge, tmp_path: Path) -> None:
+    task = imported(name, tmp_path / "data")
+    better = tree(tmp_path / "better", (HERE / "solutions" / CASES[name][0]).read_text())
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(better), noise=None))
+    assert seen.outcome is Outcome.MEASURED, seen.detail
+    reference, first, ours = reference_ms(task), microseconds(seen, "base"), microseconds(seen, "candidate")
+    for workload in ours:
+        log.info(
+            "%s %s: reference %.0f us, first kernel %.1f, solution %.1f: %.1f times as fast, %.2f times the first",
+            name, workload, reference[workload] * 1e3, first[workload], ours[workload],
+            reference[workload] * 1e3 / ours[workload], first[workload] / ours[workload],
+        )  # fmt: skip
+    log.info(
+        "errors %s, launching %s, wall %s", {c.workload: c.worst for c in seen.checks}, seen.launching, seen.seconds
+    )
+    assert all(ours[workload] < reference[workload] * 1e3 for workload in ours)
+    assert set(seen.launching.values()) == {"graph"}
+
+
+def test_the_order_of_indices_is_free_and_nothing_else(judge: Judge, tmp_path: Path) -> None:
+    task = imported(INDEXER, tmp_path / "data")
+    right = (HERE / "solutions" / "dsa_topk_indexer.py").read_text()
+    cases = {
+        "backwards": (right, Outcome.MEASURED),
+        "all padding": (right.replace("page * PAGE + at % PAGE", "page * 0 - 1"), Outcome.INCORRECT),
+        "one token twice": (right.replace("at % PAGE, mask", "at % PAGE // 2 * 2, mask"), Outcome.INCORRECT),
+        "the first tokens": (right.replace("alive & (order > limit)", "alive & (at < wanted)"), Outcome.INCORRECT),
+    }
+    for name, (text, outcome) in cases.items():
+        seen = judge.check(Check(task=str(task), tree=str(tree(tmp_path / name.replace(" ", "-"), text))))
+        log.info("%s: %s %s", name, seen.outcome.value, seen.detail)
+        assert seen.outcome is outcome, (name, seen.detail)
+    element_by_element = shutil.copytree(task, tmp_path / "elements")
+    with (element_by_element / "reference.py").open("a") as handle:
+        handle.write("compare = None\n")
+    seen = judge.check(Check(task=str(element_by_element), tree=str(tmp_path / "backwards")))
+    log.info("backwards, compared element by element: %s %s", seen.outcome.value, seen.detail)
+    assert seen.outcome is Outcome.INCORRECT

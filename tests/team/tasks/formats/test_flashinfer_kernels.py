@@ -1,0 +1,69 @@
+"""First kernels of imported definitions, and better ones, are right under Triton's interpreter; cheats are not."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from trace_data import trace_root
+
+pytest.importorskip("triton")
+
+from team.devices.cpu import cpu_devices
+from team.judge.check import Checker, Record
+from team.judge.inputs import InputSource
+from team.judge.kernels import KernelShop
+from team.judge.triton.bench import InterpretingBench
+from team.tasks.formats.flashinfer.importing import import_problem
+
+SOLUTIONS = Path(__file__).parent / "solutions"
+DSA = "dsa_paged/dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
+INDEXER = "dsa_paged/dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path, Path], Record]]:
+    place = tmp_path_factory.mktemp("interpreted")
+    device = cpu_devices(1)[0]
+    kernels = KernelShop(device, place)
+    bench = InterpretingBench(device, kernels.host, place / "empty")
+
+    def check(folder: Path, tree: Path) -> Record:
+        task = kernels.task(folder)
+        built = kernels.kernel(task, tree, "candidate")
+        checker = Checker(bench, task, InputSource(task), task.spec.policy)
+        return checker.check("candidate", built.artifact, None, profiles=False)
+
+    yield check
+    bench.close()
+
+
+def task_of(name: str, folder: Path) -> Path:
+    import_problem(trace_root() / "definitions" / f"{name}.json", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rmsnorm/rmsnorm_h128",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("gemm/gemm_n128_k2048", "rmsnorm/fused_add_rmsnorm_h2048", DSA, INDEXER)
+        ),
+    ],
+)
+def test_a_first_kernel_is_right(name: str, judged: Callable[[Path, Path], Record], tmp_path: Path) -> None:
+    folder = task_of(name, tmp_path / "task")
+    record = judged(folder, folder)
+    assert record.checks["small"].worst <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "file"), [(DSA, "dsa_sparse_attention.py"), (INDEXER, "dsa_topk_indexer.py")])
+def test_a_better_kernel_is_right(name: str, file: str, judged: Callable[[Path, Path], Record], tmp_path: Path) -> None:
+    folder = task_of(name, tmp_path / "task")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "kernel.py").write_text((SOLUTIONS / file).read_text())
+    record = judged(folder, tree)
+    assert record.checks["small"].worst <= 1.0
