@@ -269,6 +269,23 @@ def evaluate(task: TaskArgument) -> None:
 
 
 @app.command()
+def check(task: TaskArgument, as_json: AsJson = False) -> None:
+    """Say what is wrong with TASK before it is measured: wrong answers that would pass, shapes that hide work."""
+    from dataclasses import asdict
+
+    from team.tasks.vetting.vetting import vet
+
+    found = vet(task)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+    else:
+        for line in (*found.notes, *map(str, found.findings)):
+            typer.echo(line)
+        typer.echo(f"{task}: {len(found.findings) or 'no'} finding{'' if len(found.findings) == 1 else 's'}")
+    _leave(1 if found.findings else 0)
+
+
+@app.command()
 def ab(
     a: Annotated[str, typer.Argument(help="base: a commit, branch, or folder")],
     b: Annotated[str, typer.Argument(help="candidate: a commit, branch, or folder")],
