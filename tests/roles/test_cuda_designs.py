@@ -267,6 +267,16 @@ def test_a_fixed_grid_loads_what_is_the_same_for_every_row_once() -> None:
     assert walking.index("load_row<LANES, V>(x_items") > walking.index("for (int row = blockIdx.x")
 
 
+@pytest.mark.parametrize(
+    ("example", "persist", "barriers"), [("softmax", 0, 1), ("softmax", 4, 1), ("reduction", 0, 1), ("reduction", 4, 2)]
+)
+def test_a_combination_waits_twice_only_where_it_comes_again_at_once(example: str, persist: int, barriers: int) -> None:
+    text = design(ROWS, example, {"persist": persist})
+    function = text[text.index("combined_sum(T value)") :]
+    assert function[: function.index("\n}")].count("__syncthreads();") == barriers
+    assert "combined_sum<LANES, 0>(" in text or "combined_sum<LANES, 1>(" in text
+
+
 def test_small_problems_keep_tall_sums_while_two_warps_are_left() -> None:
     setting = {**defaults(MATMUL_TILE), "bm": 128, "bn": 128, "tm": 8, "tn": 8, "small": 132}
     assert MATMUL_TILE.sound(setting)

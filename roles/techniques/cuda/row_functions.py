@@ -58,8 +58,13 @@ __device__ __forceinline__ void store_row(float* to, const float (&items)[ITEMS]
 _COMBINED = {"sum": "a + b", "max": "max(a, b)", "min": "min(a, b)"}
 
 
-def combine(kind: str) -> str:
-    """The function ``combined_<kind>``: all lanes of a row get the combined value."""
+def combine(kind: str, again: bool = True) -> str:
+    """The function ``combined_<kind>``: all lanes of a row get the combined value.
+
+    Calls with different ``SLOT`` share no memory. ``again`` says that a call may come again before all threads have
+    passed the barrier of another one, so that it must wait until what it combined before has been read.
+    """
+    waited = "        __syncthreads();  // what was combined before has been read\n" if again else ""
     applied = _COMBINED[kind]
     step = applied.replace("a", "value", 1) if kind == "sum" else applied.replace("(a", "(value")
 
@@ -69,7 +74,7 @@ def combine(kind: str) -> str:
 
     return f"""\
 // All lanes of a row get the {kind} of their values: shuffles inside a warp, shared memory between warps.
-template <int LANES, typename T>
+template <int LANES, int SLOT = 0, typename T>
 __device__ __forceinline__ T combined_{kind}(T value) {{
     constexpr int WIDTH = LANES < 32 ? LANES : 32;
     // Lanes of this row alone: the others of its warp may have no row left.
@@ -81,8 +86,7 @@ __device__ __forceinline__ T combined_{kind}(T value) {{
     if (LANES > 32) {{
         constexpr int WARPS = LANES > 32 ? LANES / 32 : 1;
         __shared__ T parts[WARPS];
-        __syncthreads();  // what was combined before has been read
-        if (threadIdx.x % 32 == 0) {{
+{waited}        if (threadIdx.x % 32 == 0) {{
             parts[threadIdx.x / 32] = value;
         }}
         __syncthreads();

@@ -135,7 +135,7 @@ def _functions(program: RowProgram, writer: RowWriter) -> list[str]:
     kinds = sorted({update.kind for step in program.passes for update in step.updates})
     load = str(writer.setting["load"]) if writer.read_only() else "plain"
     loads, stores = [load_row(load)] if reads else [], [store_row(str(writer.setting["store"]))] if writes else []
-    return ["\n".join([COLUMN, *loads, *stores, *(combine(kind) for kind in kinds)])]
+    return ["\n".join([COLUMN, *loads, *stores, *(combine(kind, writer.again) for kind in kinds)])]
 
 
 def _kernels(family: RowsFamily, source: Source, writer: RowWriter) -> list[str]:

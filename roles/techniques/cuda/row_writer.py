@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from protocol.messages import Parameter
 from roles.techniques.cpp.accesses import Access, element_type
 from roles.techniques.cpp.affine import ONE, stride
+from roles.techniques.cpp.reductions import Update
 from roles.techniques.cpp.render import nest, renamed, substituted
 from roles.techniques.cpp.scopes import assignments_to, declaration_of
 from roles.techniques.cpp.syntax import Source, text_of
@@ -26,6 +27,16 @@ class RowWriter:
     def persistent(self) -> bool:
         """True when a fixed grid walks the rows."""
         return int(self.setting["persist"]) > 0
+
+    @property
+    def _combinations(self) -> list[Update]:
+        """Every accumulator that the lanes of a row combine, in order."""
+        return [update for step in self.program.passes for update in step.updates]
+
+    @property
+    def again(self) -> bool:
+        """True when the one combination of a row is the next to be made for the following row."""
+        return self.persistent and len(self._combinations) == 1
 
     def resident(self) -> list[str]:
         """The kernel for rows of at most LANES * ITEMS columns."""
@@ -202,7 +213,10 @@ class RowWriter:
         return here and text_of(declared.value).rstrip("fF").strip("0.") == ""
 
     def _combined(self, step: Pass) -> list[str]:
-        return [f"{each.accumulator} = combined_{each.kind}<LANES>({each.accumulator});" for each in step.updates]
+        return [
+            f"{each.accumulator} = combined_{each.kind}<LANES, {self._combinations.index(each)}>({each.accumulator});"
+            for each in step.updates
+        ]
 
     def _scalar(self, step: Scalar) -> list[str]:
         lines = self.source.lines_of(step.node)
