@@ -154,7 +154,7 @@ CARDS = (
         evidence="LDG.E.128 and STG.E.128 in the compiler's output for sm_90a",
         source=VECTOR,
         transform=VectoriseElements,
-        presets=({"vectors": 4}, {"vectors": 4, "store": "__stcs", "load": "__ldcs"}, {"vectors": 4, "persist": 4}),
+        presets=({"vectors": 4}, {"vectors": 4, "store": "__stcs", "load": "__ldcs"}, {"vectors": 2, "persist": 4}),
     ),
     Card(
         name="shuffle_tree",

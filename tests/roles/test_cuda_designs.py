@@ -267,6 +267,13 @@ def test_a_fixed_grid_loads_what_is_the_same_for_every_row_once() -> None:
     assert walking.index("load_row<LANES, V>(x_items") > walking.index("for (int row = blockIdx.x")
 
 
+def test_a_block_that_takes_turns_divides_by_a_period_no_more_than_three_times() -> None:
+    once, turns = (design(ELEMENTS, "elementwise", {"persist": persist, "vectors": 4}) for persist in (0, 2))
+    assert once[: once.index("tanhf(")].count("% cols") == 2
+    assert turns[: turns.index("for (int turn")].count("% cols") == 3
+    assert turns[turns.index("for (int turn") : turns.index("tanhf(")].count("% cols") == 0
+
+
 @pytest.mark.parametrize(
     ("example", "persist", "barriers"), [("softmax", 0, 1), ("softmax", 4, 1), ("reduction", 0, 1), ("reduction", 4, 2)]
 )

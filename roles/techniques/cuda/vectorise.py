@@ -20,7 +20,12 @@ from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
-_AT = ("place", "stride")  # of a period: where a vector begins in it, and how far the next one is
+_AT = (
+    "place",
+    "stride",
+    "begin",
+    "leap",
+)  # of a period: where a vector begins in it, how far the next one is; per turn
 _RESERVED = frozenset(["first", "count", "part", "slot", "float4", "V", "turn", "turns", "at"])
 
 
@@ -114,11 +119,15 @@ class ElementWriter:
         """The kernel: all loads of a thread, then its work and its stores."""
         program, name = self.program, self._name
         count = f"const {program.type} count = {text_of(program.count)};"
-        body = [count, *self._vectors("blockIdx.x")]
+        begun, strides, moved = self._places("blockIdx.x")
+        body = [count, *begun, *strides, *self._vectors("blockIdx.x", moved)]
         if int(self.setting["persist"]):
             turns = f"(count - 1) / ({name}_block * {name}_vectors * V) + 1"
             walk = f"for ({program.type} turn = blockIdx.x; turn < turns; turn += gridDim.x)"
-            body = [count, f"const {program.type} turns = {turns};", *nest(walk, self._vectors("turn"), self._unit)]
+            first, again, leaps = self._turned(begun)
+            steps = [*again, *self._vectors("turn", moved), *leaps]
+            turned = [*first, *strides, *nest(walk, steps, self._unit)]
+            body = [count, f"const {program.type} turns = {turns};", *turned]
         body.insert(0, f"constexpr int V = {self._width};")
         bounds = f"__launch_bounds__({name}_block, {name}_blocks)"
         head = f"__global__ void {bounds} {name}{restricted(program.kernel)}"
@@ -127,7 +136,7 @@ class ElementWriter:
             *nest(head, body, self._unit),
         ]
 
-    def _vectors(self, turn: str) -> list[str]:
+    def _vectors(self, turn: str, moved: list[str]) -> list[str]:
         program, name, unit = self.program, self._name, self._unit
         direct = _distinct([each for each in program.accesses if program.direct(each)])
         periodic = _distinct([each for each in program.accesses if _vector(program, each) and program.period(each)])
@@ -136,7 +145,6 @@ class ElementWriter:
         arrays = [f"alignas(16) float {each.array}_items[{name}_vectors][V];" for each in (*direct, *periodic)]
         loads = [line for each in read for line in self._load(each)]
         loads += [line for each in periodic for line in self._periodic(each)]
-        begun, moved = self._places(turn)
         over, whole = f"for (int part = 0; part < {name}_vectors; part++)", "if (first + V <= count)"
         swaps = [(each.node, f"{each.array}_items[part][slot]") for each in program.accesses if _vector(program, each)]
         element = self._body(swaps)
@@ -149,7 +157,6 @@ class ElementWriter:
         place = f"const {program.type} first = {self._place(turn)};"
         return [
             *arrays,
-            *begun,
             "#pragma unroll",
             *nest(over, [place, *nest(whole, loads, unit), *moved], unit),
             "#pragma unroll",
@@ -178,19 +185,23 @@ class ElementWriter:
         kind = f"float{self._width}"
         return [stored(str(self.setting["store"]), kind, self._address(access), f"{access.array}_items[part]")]
 
-    def _places(self, turn: str) -> tuple[list[str], list[str]]:
-        """Where the first vector of a thread begins in each period, and the step to its next one: two divisions a
-        thread, whatever the number of its vectors."""
+    def _places(self, turn: str) -> tuple[list[str], list[str], list[str]]:
+        """Where the first vector of a thread begins in each period, the step to its next one, and how it is taken: two
+        divisions a thread, whatever the number of its vectors."""
         kind, name = self.program.type, self._name
         far = "V" if self.setting["span"] == "neighbours" else f"{name}_block * V"
-        begun: list[str] = []
-        moved: list[str] = []
-        for n in _periods(self.program):
-            start = self._place(turn).replace("part", "0")
-            begun += [f"{kind} {n}_place = ({start}) % {n};", f"const {kind} {n}_stride = {far} % {n};"]
-            ahead, back = f"{n}_place + {n}_stride", f"{n}_place - ({n} - {n}_stride)"
-            moved.append(f"{n}_place = {n}_place < {n} - {n}_stride ? {ahead} : {back};")
-        return begun, moved
+        start = self._place(turn).replace("part", "0")
+        periods = _periods(self.program)
+        begun = [f"{kind} {n}_place = ({start}) % {n};" for n in periods]
+        return begun, [f"const {kind} {n}_stride = {far} % {n};" for n in periods], [_moved(n) for n in periods]
+
+    def _turned(self, begun: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """The same for a block that takes turns: a third division for all of them, then additions."""
+        kind, name, periods = self.program.type, self._name, _periods(self.program)
+        far = f"(gridDim.x * {name}_block * {name}_vectors * V)"
+        first = [line.replace("_place = ", "_begin = ", 1) for line in begun]
+        first += [f"const {kind} {n}_leap = {far} % {n};" for n in periods]
+        return first, [f"{kind} {n}_place = {n}_begin;" for n in periods], [_moved(n, "begin", "leap") for n in periods]
 
     def _periodic(self, access: Access) -> list[str]:
         """A read at ``i % n``: when n is a multiple of the width the neighbours stay together."""
@@ -215,6 +226,12 @@ class ElementWriter:
             first, *rest = substituted(node, mine).split("\n")
             lines += [first, *(line.removeprefix(self.source.indent_of(node)) for line in rest)]
         return lines
+
+
+def _moved(period: str, place: str = "place", step: str = "stride") -> str:
+    """A place in a period moved on by a step within it."""
+    at, by = f"{period}_{place}", f"{period}_{step}"
+    return f"{at} = {at} < {period} - {by} ? {at} + {by} : {at} - ({period} - {by});"
 
 
 def _vector(program: ElementProgram, access: Access) -> bool:
