@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Symptoms:
-    """What the ledger shows. ``chased``, ``unattributed``, ``duplicates`` are of the round, the others of now."""
+    """What the ledger shows. ``chased``, ``unattributed``, ``duplicates`` are of the round, the others of now.
+
+    ``done`` says of each base that somebody may still start from which changes were run on it, by whom and as what.
+    """
 
     chased: dict[str, int] = field(default_factory=dict[str, int])
     unattributed: list[str] = field(default_factory=list[str])
     hidden: dict[str, str] = field(default_factory=dict[str, str])
     errors: list[float] = field(default_factory=list[float])
-    done: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    done: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict[str, dict[str, tuple[str, str]]])
     duplicates: list[str] = field(default_factory=list[str])
 
 
@@ -96,7 +99,8 @@ def count(state: CampaignState, experiment: ExperimentState) -> None:
 
 def _count_duplicates(state: CampaignState, experiment: ExperimentState, plan: Plan) -> None:
     work = change_of(experiment.base, plan.technique, plan.change)
-    first = state.symptoms.done.setdefault(work, (experiment.agent, experiment.id))
+    done = state.symptoms.done.setdefault(experiment.base, {})
+    first = done.setdefault(work, (experiment.agent, experiment.id))
     if first[0] != experiment.agent:
         seen = f"{experiment.agent} and {first[0]} ran '{plan.technique}' on {experiment.base[:12]}"
         state.symptoms.duplicates.append(f"{seen} ({experiment.id}, {first[1]})")
@@ -130,10 +134,22 @@ def _count_workloads(state: CampaignState, experiment: ExperimentState) -> None:
 
 
 def landed(state: CampaignState, experiment: ExperimentState, landing: LandingState | None, body: ev.Landed) -> None:
-    """A whole tree that was adopted brings more than its one change."""
+    """What was run on bases that main left behind is forgotten; a whole tree brings more than its one change."""
+    reached = set(_bases(state))
+    state.symptoms.done = {base: done for base, done in state.symptoms.done.items() if base in reached}
     if body.how == "whole tree":
         state.symptoms.unattributed.append(f"{experiment.id} landed as a whole tree, {body.commit[:12]}")
         state.unprofiled, state.unprofiled_twin = body.commit, ""
+
+
+def _bases(state: CampaignState) -> Iterator[str]:
+    """Every commit that an experiment may be on, now or later, and that exists already."""
+    yield state.main
+    for agent in state.agents.values():
+        yield agent.kept_base
+        yield from (state.experiments[ident].commit for ident in agent.unsettled)
+        if agent.open is not None:
+            yield getattr(agent.open.duty, "base", "")
 
 
 def refused(state: CampaignState, experiment: ExperimentState, landing: LandingState | None) -> None:
@@ -181,7 +197,8 @@ def round_ended(state: CampaignState) -> None:
 
 def refusal(state: CampaignState, name: str, plan: Plan, base: str) -> str | None:
     """Why this plan would repeat another agent's work; None when it would not, or says what differs."""
-    agent, ident = state.symptoms.done.get(change_of(base, plan.technique, plan.change), (name, ""))
+    done = state.symptoms.done.get(base, {})
+    agent, ident = done.get(change_of(base, plan.technique, plan.change), (name, ""))
     if agent == name or plan.differs:
         return None
     return f"{agent} ran this very change on the same base ({ident}): propose another, or say in 'differs' what is new"

@@ -4,6 +4,7 @@ its direction first. A negative finding is worth as much as a positive one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -97,10 +98,15 @@ def ranked(state: CampaignState, agent: str) -> tuple[Finding, ...]:
     most = state.policy.briefing_findings
     claim = directed(state, agent)
     near = {place for name in (claim.allowed if claim else ()) for place in state.found_in.get(name, ())[-most:]}
-    places = near.union(state.tampered[-most:], range(max(0, len(state.findings) - most), len(state.findings)))
+    first = [state.findings[place] for place in sorted(near, reverse=True)[:most]]
+    return tuple(first) if len(first) == most else (*first, *_elsewhere(state, near, most))[:most]
 
-    ranks: tuple[list[Finding], ...] = [], [], [], []
-    for place in sorted(places, reverse=True):
+
+def _elsewhere(state: CampaignState, near: set[int], most: int) -> Iterator[Finding]:
+    """The newest findings outside an agent's direction, ranked."""
+    newest = range(max(0, len(state.findings) - most), len(state.findings))
+    ranks: tuple[list[Finding], ...] = [], [], []
+    for place in sorted({*state.tampered[-most:], *newest} - near, reverse=True):
         finding = state.findings[place]
-        ranks[0 if place in near else 1 if finding.kind == "tampered" else 2 if finding.positive else 3].append(finding)
-    return tuple(chain.from_iterable(ranks))[:most]
+        ranks[0 if finding.kind == "tampered" else 1 if finding.positive else 2].append(finding)
+    return chain.from_iterable(ranks)

@@ -15,7 +15,7 @@ from protocol.messages import Experiment, Rest, Stop, Verdict
 if TYPE_CHECKING:
     from protocol.record import AgentState, CampaignState, ExperimentState
 
-_IDLE = (Rest(seconds=0.0, why="").kind, Stop(why="").kind)
+_IDLE = tuple(duty.model_fields["kind"].default for duty in (Rest, Stop))
 
 
 @dataclass
@@ -106,9 +106,11 @@ def _change_in_flight(state: CampaignState, agent: AgentState) -> str | None:
 
 def _move(groups: dict[str, dict[str, None]], place: dict[str, str], name: str, group: str | None) -> None:
     """Put an agent into one of the groups, or into none of them; ``place`` says where each agent is."""
-    before = place.pop(name, None)
+    before = place.get(name)
+    if before == group:
+        return
     if before is not None:
-        groups[before].pop(name)
+        del place[name], groups[before][name]
         if not groups[before]:
             del groups[before]
     if group is not None:

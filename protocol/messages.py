@@ -279,7 +279,7 @@ class ProfileReport(Message):
     workload: str = Field(default="", description="the workload whose launch was profiled")
     kernels: tuple[KernelProfile, ...] = Field(default=(), description="every launch of that call, the longest first")
     top: dict[str, tuple[Reading, ...]] = Field(default={}, description="axis -> the metrics that say most about it")
-    gaps: AxisGaps = AxisGaps()
+    gaps: AxisGaps = Field(default_factory=AxisGaps)
     rooflines: tuple[Roofline, ...] = ()
     near_peak: bool = Field(default=False, description="every workload is near its binding roof; never by heuristic")
     bundle: str = Field(default="", description="the profiler's set of metrics: full or light; pinned per campaign")
@@ -720,7 +720,7 @@ class Chronicle(Message):
     threshold: float = Field(description="smallest log gain that is kept")
     history: tuple[PastExperiment, ...] = ()
     profile: ProfileReport | None = None
-    means: Means = Means()
+    means: Means = Field(default_factory=Means)
 
 
 class Briefing(Message):
@@ -765,7 +765,7 @@ class Briefing(Message):
     dollars: float | None = Field(
         default=None, description="the most that this duty may cost, repair included; None when money is not limited"
     )
-    means: Means = Means()
+    means: Means = Field(default_factory=Means)
     frontier: tuple[Runnerup, ...] = Field(
         default=(), description="for an exploiter: valid variants that lost their race, with their texts"
     )

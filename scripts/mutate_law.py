@@ -165,7 +165,7 @@ MUTATIONS = (
     law("overlap is refused", "directions", "if holder is not None and holder.owner != agent:", "if False:"),
     law("nothing left", "directions", "if mine is None or empty.issuperset(mine.claim.allowed):", "if mine is None:"),
     law("gone owners", "directions", "if not owner.alive and now", "if False and now"),
-    law("nearest first", "findings", "ranks[0 if place in near else", "ranks[3 if place in near else"),
+    law("nearest first", "findings", "(*first, *_elsewhere(state, near, most))", "(*_elsewhere(state, near, most), *first)"),
     law("refused plans cost", "state", "tries += 1\n    _pay(state, event.agent, body.dollars)", "tries += 1",
         "duties"),
     law("head of an agent", "record", "if not waiting:", "if True:", "duties"),

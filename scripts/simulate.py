@@ -120,7 +120,7 @@ def digest_of(world: World) -> str:
     """A digest over every event: the same campaign has the same, to the last bit."""
     seen = blake2b(digest_size=8)
     for event in world.ledger.events():
-        seen.update(event.model_dump_json().encode())
+        seen.update(f"{event.seq} {event.time!r} {event.agent} {event.body.model_dump_json()}".encode())
     return seen.hexdigest()
 
 

@@ -90,6 +90,22 @@ def test_the_same_work_twice_is_refused_and_told() -> None:
     assert "duplicate work" in modes(story)
 
 
+def test_what_was_run_on_a_base_is_known_while_somebody_may_start_from_it() -> None:
+    story = started(agents=(A, B, "exploiter-2"))
+    winner = keep(story, A, 0.05)
+    story.experiment(A, Verdict.UNRESOLVED, the=plan("on its own win"))  # which waits to land
+    story.experiment(B, Verdict.UNRESOLVED, the=plan("on the base"))
+    assert set(story.state.symptoms.done) == {"base", f"c-{winner}"}
+    story.give(B, Experiment(id="xb", base="base"))
+    story.land(winner, "exploiter-2")
+    assert set(story.state.symptoms.done) == {"base"}  # where an experiment of B is on its way
+    story.say(B, ev.PlanAdmitted(experiment="xb", plan=plan("again"), commits=("c",)))
+    story.judge(B, "xb", Verdict.UNRESOLVED)
+    assert len(story.state.symptoms.done["base"]) == 3
+    story.land(keep(story, A, 0.05), "exploiter-2")
+    assert story.state.symptoms.done == {}
+
+
 def test_polish_without_effect_closes_the_category_for_its_agent() -> None:
     story = started(Policy(close_category_after=99, stuck_after=99))
     for number in range(Policy().polish_after):

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from story import A, measured, plan, started
 
 from protocol import events as ev
@@ -22,6 +24,7 @@ from protocol.wire import WireError, decode, pack
 WRITER = """
 import sys
 from pathlib import Path
+from typing import Any
 from protocol.events import StopRequested, Finished
 from protocol.ledger import Ledger
 ledger = Ledger(Path(sys.argv[1]), writer=True)
@@ -144,9 +147,16 @@ def test_an_append_that_fails_may_be_repeated(tmp_path: Path) -> None:
         assert ledger.append(2.0, [("a", stop("second"))])[0].seq == 2
 
 
+@pytest.mark.parametrize("raw", [{}, {"kind": "nonsense"}, {"kind": ["stopped"]}, [], "stop_requested", None])
+def test_what_is_no_body_is_refused(raw: Any) -> None:
+    with pytest.raises(ValidationError):
+        ev.body_from(raw)
+
+
 READER = """
 import os, sys
 from pathlib import Path
+from typing import Any
 from protocol.events import body_from
 from protocol.ledger import Ledger, LedgerError
 body_from({"kind": "stop_requested", "why": "what is loaded for the first event may lie where nobody else can read"})

@@ -101,3 +101,21 @@ def test_nobody_is_told_yes_after_a_commit_that_failed(tmp_path: Path) -> None:
         with pytest.raises(LedgerError):
             asyncio.run(call(9))
         assert list(ledger.events()) == []
+
+
+def test_a_call_that_is_cancelled_leaves_its_commit_to_those_who_wait_for_it(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l", writer=True) as ledger:
+        journal = Counted(ledger)
+        commits = Commits(journal)
+
+        async def both() -> None:
+            journal.append(0.0, [("a", stop("x"))])
+            first, second = asyncio.create_task(commits.durable()), asyncio.create_task(commits.durable())
+            await asyncio.sleep(0)
+            first.cancel()
+            await second
+            assert first.cancelled()
+            assert journal.commits == 1
+
+        asyncio.run(both())
+        assert len(list(ledger.events())) == 1
