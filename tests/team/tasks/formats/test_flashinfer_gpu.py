@@ -47,17 +47,16 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         yield warm
 
 
-def imported(name: str, folder: Path) -> Path:
+def imported(name: str, folder: Path, op_type: str = "dsa_paged", axes: list[dict[str, int]] | None = None) -> Path:
     """The task of a definition on workloads of decoding in earnest."""
     for place in ("definitions", "workloads"):
         (folder / place).mkdir(parents=True)
-    shutil.copyfile(
-        trace_root() / "definitions" / "dsa_paged" / f"{name}.json", folder / "definitions" / f"{name}.json"
-    )
-    workloads = [{"uuid": f"case-{number}", "axes": axes} for number, axes in enumerate(CASES[name][1])]
+    path = folder / "definitions" / f"{name}.json"
+    shutil.copyfile(trace_root() / "definitions" / op_type / f"{name}.json", path)
+    workloads = [{"uuid": f"case-{at}", "axes": one} for at, one in enumerate(axes or CASES[name][1])]
     lines = [json.dumps({"definition": name, "workload": one}) for one in workloads]
     (folder / "workloads" / f"{name}.jsonl").write_text("\n".join(lines))
-    return import_problem(folder / "definitions" / f"{name}.json", folder / "task").folder
+    return import_problem(path, folder / "task").folder
 
 
 def tree(folder: Path, text: str) -> Path:
@@ -123,3 +122,41 @@ def test_the_order_of_indices_is_free_and_nothing_else(judge: Judge, tmp_path: P
     seen = judge.check(Check(task=str(element_by_element), tree=str(tmp_path / "backwards")))
     log.info("backwards, compared element by element: %s %s", seen.outcome.value, seen.detail)
     assert seen.outcome is Outcome.INCORRECT
+
+
+TIRED = """
+    if tl.atomic_add(calls, 1) > 1024 * 60:
+        return
+"""
+REMEMBERS = """
+    if tl.atomic_add(calls + tl.program_id(0), 1) > 0:
+        tl.store(output + row + at, tl.load(known + row + at, mask=at < cols), mask=at < cols)
+        return
+"""
+
+
+def test_what_a_kernel_remembers_does_not_help_it(judge: Judge, tmp_path: Path) -> None:
+    """Two of the six cheats that flashinfer-bench passes, on the device, where the judge's tracing cannot see them."""
+    task = imported("rmsnorm_h128", tmp_path / "data", "rmsnorm", [{"batch_size": 1024}])
+    text = (task / "kernel.py").read_text()
+    state = "    calls = torch.empty((batch_size,), dtype=torch.int32, device=output.device)\n"
+    state += "    known = torch.empty((batch_size, hidden_size), dtype=output.dtype, device=output.device)\n"
+    head = text.replace("import triton\n", "import torch\nimport triton\n", 1).replace(
+        "cols, BLOCK", "cols, calls, known, BLOCK"
+    )
+    head = head.replace("hidden_size, BLOCK", "hidden_size, calls, known, BLOCK").replace(
+        "    block =", f"{state}    block ="
+    )
+    first = "    values = tl.load"
+    kept = "    tl.store(known + row + at, values.to(tl.bfloat16), mask=at < cols)\n    tl.store(output"
+    cheats = {
+        "tired": head.replace(first, TIRED + first),
+        "remembers": head.replace(first, REMEMBERS + first).replace(
+            "    tl.store(output + row + at, (values", kept + " + row + at, (values"
+        ),
+    }
+    for name, cheat in cheats.items():
+        candidate = tree(tmp_path / name, cheat)
+        seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(candidate), noise=None))
+        log.info("%s: %s %s", name, seen.outcome.value, seen.detail)
+        assert seen.outcome is Outcome.INCORRECT, (name, seen.detail)
