@@ -61,9 +61,8 @@ def _fresh(candidate: Candidate, briefing: Briefing, known: set[str]) -> Iterato
 def _settings(candidate: Candidate, briefing: Briefing) -> Iterator[Setting]:
     choices = candidate.transform.space(candidate.site)
     seed = zlib.crc32(f"{briefing.seed}:{briefing.number}:{site_key(candidate)}".encode())
-    near = isinstance(candidate.transform, Move)
-    presets = (*candidate.site.presets, *candidate.card.presets)
-    return settings(choices, presets, _here(candidate, briefing), seed, candidate.site.sound, near)
+    presets = (*candidate.card.presets, *candidate.site.presets)
+    return settings(choices, presets, _here(candidate, briefing), seed, candidate.site.sound)
 
 
 def _mine(digest: str, briefing: Briefing) -> bool:

@@ -23,18 +23,16 @@ def settings(
     told: Sequence[Told],
     seed: int,
     sound: Sound = always,
-    near: bool = False,
 ) -> Iterator[Setting]:
     """Sound settings that have not been told yet, distinct, best guesses first, until none is left.
 
-    A preset names only what it cares about; the rest takes the defaults. ``near``: the defaults are good already, so
-    that settings which differ from them in one choice come before those of which nothing is known.
+    A preset names only what it cares about; the rest takes the defaults.
     """
     if not choices:
         yield from () if told else ({},)
         return
     seen = {_key(parameters, choices) for parameters, _ in told}
-    for candidate in _candidates(choices, presets, told, seed, near):
+    for candidate in _candidates(choices, presets, told, seed):
         key = _key(candidate, choices)
         valid = all(candidate.get(name) in values for name, values in choices.items())
         if valid and key not in seen and sound(candidate):
@@ -43,15 +41,12 @@ def settings(
 
 
 def _candidates(
-    choices: Choices, presets: Iterable[Mapping[str, Parameter]], told: Sequence[Told], seed: int, near: bool
+    choices: Choices, presets: Iterable[Mapping[str, Parameter]], told: Sequence[Told], seed: int
 ) -> Iterator[Setting]:
     default = {name: values[0] for name, values in choices.items()}
     yield default
     for preset in presets:
         yield {**default, **{name: value for name, value in preset.items() if name in choices}}
-    for name, values in choices.items() if near else ():
-        for value in values[1:]:
-            yield {**default, name: value}
     yield from _asked(choices, told, seed)
     dice = random.Random(seed)
     for _ in range(_DRAWS):

@@ -55,6 +55,12 @@ class Match:
     choices: Choices = field(default_factory=dict)
     sound: Sound = field(default=always, compare=False, repr=False)
     crowded: bool = False
+    presets: tuple[Mapping[str, Parameter], ...] = ()
+
+
+def one_at_a_time(choices: Choices) -> tuple[Mapping[str, Parameter], ...]:
+    """Settings that differ from the defaults in one choice, for places whose defaults are good already."""
+    return tuple({name: value} for name, values in choices.items() for value in values[1:])
 
 
 def _digest(text: str, digits: int) -> str:
@@ -116,4 +122,5 @@ class TreeTransform:
         name = function_name(function) if function is not None else "file"
         line = line_of(match.node)
         key = f"{name}:{line}:{_digest(match.subject, 4)}:{_digest(around, 10)}"
-        return Site(key, line, match.subject, match.evidence, match.gain, match.choices, match.sound, match.crowded)
+        place, shared, presets = (match.subject, match.evidence, match.gain), match.crowded, match.presets
+        return Site(key, line, *place, match.choices, match.sound, shared, presets)

@@ -1,6 +1,7 @@
 """Designs: written in many ways with the same results, recognised exactly, and changed one option at a time."""
 
 from functools import partial
+from itertools import islice
 
 import pytest
 from cuda_kernels import TOUCHED
@@ -165,10 +166,17 @@ def test_vectors_are_made_wider_and_never_narrower() -> None:
 
 
 def test_near_a_design_one_option_is_changed_before_several_are() -> None:
-    choices = {"a": (1, 2, 3), "b": (4, 5)}
-    near = list(settings(choices, (), (), 0, near=True))
-    assert [tuple(each.values()) for each in near[:4]] == [(1, 4), (2, 4), (3, 4), (1, 5)]
-    assert len(near) == 6
+    card = card_named("block_swizzle")
+    assert card is not None
+    assert card.transform is not None
+    text = design(TRANSPOSE, "transpose", {})
+    swizzle = card.transform().applies(text)[0]
+    first = islice(settings(swizzle.choices, swizzle.presets, (), 0, swizzle.sound), 4)
+    assert [(each["group"], each["tile"], each["rows"]) for each in first] == [(n, 64, 8) for n in (4, 8, 16, 2)]
+    knobs = CudaKnobs().applies(text)[0]
+    turned = list(islice(settings(knobs.choices, knobs.presets, (), 0, knobs.sound), 7))
+    assert all(sum(each[name] != values[0] for name, values in knobs.choices.items()) <= 1 for each in turned)
+    assert len({next((n for n, v in knobs.choices.items() if each[n] != v[0]), "") for each in turned}) > 3
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)

@@ -1,6 +1,8 @@
 """Knobs of CUDA files: integer constants, and the block size of a launch whose grid is computed from it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import log2
 from typing import ClassVar
 
 from tree_sitter import Node
@@ -13,16 +15,27 @@ from roles.techniques.cuda.design import design_in
 from roles.techniques.cuda.families import FAMILIES
 from roles.techniques.cuda.launches import Kernel, kernels_in
 from roles.techniques.cuda.threads import block_shape
-from roles.techniques.transform import Choices, Match, Sound, TreeTransform, always
+from roles.techniques.transform import Choices, Match, Sound, TreeTransform, always, one_at_a_time
 
+_DESIGNED = 0.07  # log gain of other constants than those of a design
 _LINES = ("256", "128", "512", "64", "1024", "32")
 _PLANES = ("32x8", "32x4", "16x16", "64x4", "32x16", "32x32", "128x2", "8x32")
 
 
 class CudaKnobs(Knobs):
-    """All annotated constants of the file as one parameter space; those of a design must go together."""
+    """All annotated constants of the file as one parameter space; those of a design must go together.
+
+    A design's constants were good guesses: first each of them is moved by a step, alone.
+    """
 
     grammar: ClassVar[Grammar] = "cuda"
+
+    def matches(self, source: Source) -> Iterator[Match]:
+        """See ``Knobs``."""
+        designed = design_in(source.text, FAMILIES) is not None
+        for match in super().matches(source):
+            near = sorted(one_at_a_time(match.choices), key=lambda each: _steps(each, match.choices))
+            yield replace(match, gain=_DESIGNED, presets=tuple(near)) if designed else match
 
     def sound(self, source: Source) -> Sound:
         """What the design's family says of its options."""
@@ -37,6 +50,12 @@ class CudaKnobs(Knobs):
             return design.family.sound({**design.setting, **known})
 
         return together
+
+
+def _steps(setting: Mapping[str, Parameter], choices: Choices) -> float:
+    """How far the one constant of a setting is from what it is now, in doublings."""
+    ((name, value),) = setting.items()
+    return abs(log2(max(1, int(value)) / max(1, int(choices[name][0]))))
 
 
 class BlockSize(TreeTransform):

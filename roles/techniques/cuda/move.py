@@ -10,7 +10,7 @@ from typing import ClassVar
 from protocol.messages import Parameter
 from roles.techniques.cpp.syntax import Grammar, Source
 from roles.techniques.cuda.design import Design, Family, Setting, as_written, defaults, design_in, writable, written
-from roles.techniques.transform import Choices, Match, Sound, TreeTransform
+from roles.techniques.transform import Choices, Match, Sound, TreeTransform, one_at_a_time
 
 
 class Move(TreeTransform):
@@ -52,7 +52,8 @@ class Move(TreeTransform):
             choices, sound = found
             now = " ".join(f"{name}={design.setting[name]}" for name in mine)
             evidence = f"{evidence}: {now}"
-            yield Match(source.root, subject, evidence, design, choices=choices, sound=sound, crowded=crowded)
+            near = one_at_a_time(choices)
+            yield Match(source.root, subject, evidence, design, None, choices, sound, crowded, near)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The design's text with the options changed."""
