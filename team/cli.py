@@ -248,6 +248,17 @@ def submit(
     typer.echo(submit_run(find_run(campaign), tag, into, push, typer.echo))
 
 
+@app.command(name="export")
+def export_result(
+    place: Annotated[Path, typer.Argument(help="a campaign, or a task folder")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")],
+) -> None:
+    """Write a result back in the format that its task was imported from: a ModelNew for KernelBench."""
+    from team.tasks.formats.export import export
+
+    typer.echo(f"Wrote {export(place, output)}")
+
+
 @app.command()
 def ablate(
     campaign: RunArgument = None,

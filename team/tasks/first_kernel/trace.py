@@ -30,5 +30,17 @@ def traced(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> G
     """The graph of ``function(*arguments)``; ``arguments`` are on the device ``meta``."""
     with torch.no_grad():
         graph = make_fx(torch.func.functionalize(function), decomposition_table=_table())(*arguments)
+    for node in [one for one in graph.graph.nodes if one.target is _aten.copy_.default]:
+        if node.args[0].op == "placeholder":  # what a function leaves behind in its arguments is no result
+            graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
     return graph
+
+
+def draws(graph: GraphModule) -> bool:
+    """Whether a graph draws random numbers."""
+    return any(
+        torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        for node in graph.graph.nodes
+        if node.op == "call_function"
+    )

@@ -84,12 +84,12 @@ def _read(graph: torch.fx.GraphModule, names: Sequence[str]) -> set[str]:
 def small_dims(
     dims: Mapping[str, int], elements: Callable[[Mapping[str, int]], int | None], most: int
 ) -> dict[str, int]:
-    """The dims halved, the largest first, until a launch has at most ``most`` elements, as far as the function runs."""
+    """The dims halved, the largest first, not below 2, until a launch has at most ``most`` elements."""
     found, stuck = dict(dims), set[str]()
     while (elements(found) or 0) > most and len(stuck) < len(found):
         name = max((one for one in found if one not in stuck), key=lambda one: found[one])
         tried = {**found, name: found[name] // 2}
-        if found[name] < 2 or elements(tried) is None:
+        if found[name] < 4 or elements(tried) is None:
             stuck.add(name)
         else:
             found = tried

@@ -4,12 +4,13 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from team.errors import UserError
 from team.tasks.first_kernel.names import safe_name
+from team.tasks.first_kernel.trace import draws, traced
 from team.tasks.first_kernel.writing import SUFFIXES, FirstKernel, Function, Language, first_kernel, small_dims
 from team.tasks.formats.kernelbench.problem import TOLERANCES, Built, Problem, result_names
 from team.tasks.spec import TaskSpec, read_spec
@@ -32,6 +33,7 @@ def import_problem(problem: Problem, folder: Path, language: Language) -> Import
     """Write the task into the new folder ``folder``; ``UserError`` where the first kernel cannot be written."""
     if (folder / "task.toml").exists():
         raise UserError(f"{folder / 'task.toml'} exists.", "Edit it, or give another folder with --folder.")
+    problem = replace(problem, training=problem.training and not _draws(problem))
     kernel = _first(problem, language)
     small = small_dims(kernel.dims, lambda sizes: _elements(problem, sizes), INTERPRETED) if kernel.dims else {}
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,6 +43,12 @@ def import_problem(problem: Problem, folder: Path, language: Language) -> Import
     (folder / "reference.py").write_text(_reference(problem, kernel))
     (folder / "task.toml").write_text(_toml(problem, kernel, language, source, _name(folder), small))
     return Imported(folder, read_spec(folder), _notes(problem, kernel, language))
+
+
+def _draws(problem: Problem) -> bool:
+    """Whether the model draws random numbers."""
+    function = _function(problem, {})
+    return draws(traced(function.call, list(function.arguments.values())))
 
 
 def _first(problem: Problem, language: Language) -> FirstKernel:
@@ -91,7 +99,11 @@ def _reference(problem: Problem, kernel: FirstKernel) -> str:
     fixed = {name: size for name, size in problem.sizes.items() if name not in kernel.dims}
     options = f', precision="{problem.precision}"' if problem.precision != "fp32" else ""
     options += f", sizes={json.dumps(fixed)}" if fixed else ""
-    return f'''"""What {problem.path.name} computes: its own Model in eval mode, on the weights that are given."""
+    options += "" if problem.training else ", training=False"
+    read = {one.name for one in kernel.inputs}
+    unread = [name for name in problem.built({}).tensors() if name not in read]
+    options += f", unread={json.dumps(unread)}" if unread else ""
+    return f'''"""What {problem.path.name} computes: its own Model, on the weights that are given."""
 
 from pathlib import Path
 
@@ -142,7 +154,8 @@ def _workload(table: str, name: str, dims: Mapping[str, int]) -> list[str]:
 
 def _notes(problem: Problem, kernel: FirstKernel, language: Language) -> tuple[str, ...]:
     fixed = [name for name in problem.constants if name not in kernel.dims]
-    notes = [f"sizes that stay as they are: {', '.join(fixed)}"] if fixed else []
+    notes = [] if problem.training else ["its model draws random numbers in training mode: it is taken in eval mode"]
+    notes += [f"sizes that stay as they are: {', '.join(fixed)}"] if fixed else []
     if language == "triton" and not kernel.dims:
         notes.append("without a GPU it can be checked at its own sizes alone, which may take long: no size is a dim")
     return tuple(notes)

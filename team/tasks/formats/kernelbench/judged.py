@@ -5,7 +5,7 @@ order in which random numbers are drawn. Those that a fresh model has all alike 
 given values, or a kernel that leaves them out would pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from team.tasks.formats.kernelbench.problem import DTYPES, Built, Precision, Problem, read_problem, result_names
+from team.tasks.formats.kernelbench.problem import Built, Precision, Problem, read_problem, result_names
 
 _SPREAD = 0.25  # how far a weight that is alike everywhere is moved, of itself
 _FROM_ZERO = 0.1  # standard deviation of weights that are zero
@@ -23,8 +23,16 @@ _RANDOM = Lock()  # get_inputs draws from torch's one generator, and the judge a
 class Judged:
     """One problem as the functions of a reference module."""
 
-    def __init__(self, path: Path, precision: Precision = "fp32", sizes: Mapping[str, int] | None = None) -> None:
-        self._problem: Problem = read_problem(path, precision, sizes)
+    def __init__(
+        self,
+        path: Path,
+        precision: Precision = "fp32",
+        sizes: Mapping[str, int] | None = None,
+        training: bool = True,
+        unread: Sequence[str] = (),
+    ) -> None:
+        self.problem: Problem = read_problem(path, precision, sizes, training)
+        self._unread = frozenset(unread)
         self._models: dict[tuple[tuple[str, int], ...], Built] = {}
 
     def reference(self, **given: Any) -> dict[str, torch.Tensor]:
@@ -38,7 +46,7 @@ class Judged:
         changes = self._sizes(dims)
         with _RANDOM, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            built = self._problem.built(changes, "cpu")
+            built = self.problem.built(changes, "cpu")
             torch.manual_seed(seed + 1)
             tensors = built.tensors()
             for name in built.states:
@@ -50,17 +58,17 @@ class Judged:
 
         Tables of which integers choose rows are not counted, nor is arithmetic: a chain of operators may be cut short.
         """
-        built = self._problem.built(self._sizes(dims))
+        built = self.problem.built(self._sizes(dims))
         with torch.no_grad():
             results = built.call(built.tensors())
-        tensors = built.tensors()
+        tensors = {name: one for name, one in built.tensors().items() if name not in self._unread}
         looked_up = any(not one.is_floating_point() for name, one in tensors.items() if name in built.places)
         read = [one for name, one in tensors.items() if name in built.places or not looked_up]
         moved = sum(one.nbytes for one in read if one.dim()) + sum(one.nbytes for one in results)
         return {"flops": float(sum(prod(one.shape) for one in results)), "bytes_min": float(moved)}
 
     def _sizes(self, given: Mapping[str, Any]) -> dict[str, int]:
-        return {name: given[name] for name in self._problem.constants if name in given}
+        return {name: given[name] for name in self.problem.constants if name in given}
 
     def _built(self, given: Mapping[str, Any]) -> Built:
         """The model for some sizes, made once; its weights are not used."""
@@ -69,7 +77,7 @@ class Judged:
         if key not in self._models:
             with _RANDOM, torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
-                self._models[key] = self._problem.built(sizes, "cpu")
+                self._models[key] = self.problem.built(sizes, "cpu")
         return self._models[key]
 
 
@@ -81,6 +89,3 @@ def _told_apart(weight: torch.Tensor) -> torch.Tensor:
     if first == 0.0:
         return (torch.randn(weight.shape) * _FROM_ZERO).to(weight.dtype)
     return (first * (1.0 + _SPREAD * (2.0 * torch.rand(weight.shape) - 1.0))).to(weight.dtype)
-
-
-__all__ = ["DTYPES", "Judged"]

@@ -47,8 +47,10 @@ class Built:
         return {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
 
     def call(self, given: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """The model's results with other tensors in the place of its own."""
-        state = {self.states[name]: value for name, value in given.items() if name in self.states}
+        """The model's results with other tensors in the place of its own; those that are not given are not read."""
+        floats = [value.dtype for value in given.values() if value.is_floating_point()]
+        state = {key: _alike(value, floats) for key, value in self.state().items()}
+        state |= {self.states[name]: value for name, value in given.items() if name in self.states}
         inputs = list(self.inputs)
         for name, place in self.places.items():
             inputs[place] = given[name]
@@ -58,12 +60,17 @@ class Built:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem file, with sizes that differ from its own."""
+    """One problem file, with sizes that differ from its own.
+
+    ``training``: the mode of the model. The benchmark leaves it as it is made, in training mode, so that a batch norm
+    uses its batch; where that draws random numbers there is no right result, and a problem is taken in eval mode.
+    """
 
     path: Path
     text: str
     precision: Precision = "fp32"
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    training: bool = True
 
     @cached_property
     def constants(self) -> dict[str, int]:
@@ -75,7 +82,7 @@ class Problem:
         """The module, executed with its sizes and ``changes`` of them."""
         module = ModuleType("kernelbench_problem")
         module.__file__ = str(self.path)
-        tree = _resized(ast.parse(self.text), {**self.sizes, **changes})
+        tree = resized(ast.parse(self.text), {**self.sizes, **changes})
         try:
             exec(compile(tree, str(self.path), "exec"), module.__dict__)
         except Exception as error:  # human-owned code may raise anything while it loads
@@ -86,11 +93,11 @@ class Problem:
         return module.__dict__
 
     def built(self, changes: Mapping[str, int], device: str = "meta") -> Built:
-        """The model in eval mode and example inputs, in this precision, on ``device``."""
+        """The model and example inputs, in this precision, on ``device``."""
         parts = self.namespace(changes)
         try:
             with torch.no_grad(), torch.device(device):
-                model = parts["Model"](*parts["get_init_inputs"]()).eval()
+                model = parts["Model"](*parts["get_init_inputs"]()).train(self.training)
                 inputs = tuple(parts["get_inputs"]())
         except Exception as error:  # human-owned code may raise anything
             raise UserError(
@@ -108,11 +115,13 @@ class Problem:
         return value
 
 
-def read_problem(path: Path, precision: Precision = "fp32", sizes: Mapping[str, int] | None = None) -> Problem:
+def read_problem(
+    path: Path, precision: Precision = "fp32", sizes: Mapping[str, int] | None = None, training: bool = True
+) -> Problem:
     """The problem in a file; a ``UserError`` where it is none or has no such sizes."""
     try:
         text = path.read_text()
-        problem = Problem(path, text, precision, dict(sizes or {}))
+        problem = Problem(path, text, precision, dict(sizes or {}), training)
         known = problem.constants
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
         raise UserError(f"{path} cannot be read: {error}.", "Give a KernelBench problem file.") from None
@@ -122,6 +131,11 @@ def read_problem(path: Path, precision: Precision = "fp32", sizes: Mapping[str, 
                 f"{path.name} has no size '{name}'.", f"Its top-level integers are: {', '.join(known) or 'none'}."
             )
     return problem
+
+
+def _alike(value: torch.Tensor, floats: Sequence[torch.dtype]) -> torch.Tensor:
+    """A copy, for a batch norm counts in it; floats in the dtype that is computed with."""
+    return value.detach().to(floats[0], copy=True) if floats and value.is_floating_point() else value.detach().clone()
 
 
 def results_of(returned: Any) -> tuple[torch.Tensor, ...]:
@@ -154,8 +168,8 @@ def _integers(tree: ast.Module) -> list[tuple[str, ast.expr]]:
     return found
 
 
-def _resized(tree: ast.Module, sizes: Mapping[str, int]) -> ast.Module:
-    """The module with other values for top-level integers."""
+def resized(tree: ast.Module, sizes: Mapping[str, int]) -> ast.Module:
+    """The module, changed in place, with other values for top-level integers."""
     for name, value in _integers(tree):
         if name in sizes and isinstance(value, ast.Constant):
             value.value = sizes[name]
