@@ -10,7 +10,8 @@ from roles.techniques.transform import Choices, Site
 from roles.techniques.triton_launch import TUTORIAL
 from roles.techniques.triton_text import TritonRewrite, called, kernels_of, launches_of, parsed, replaced, site_at
 
-_CHOICES: Choices = {"programs": (8, 4, 16, 2), "stages": (2, 1, 3, 4)}
+_CHOICES: Choices = {"warps": (32, 64, 16), "stages": (2, 1, 3, 4)}  # warps a multiprocessor, of all its programs
+_USUAL = "4"  # warps of a program where nothing is said
 _NAMES = ("turn", "program", "program_count")
 
 
@@ -59,7 +60,7 @@ class TritonPersistentRows(TritonRewrite[_Rows]):
             source,
             (last, f"{ast.get_source_segment(source, last)}, program_count"),
             (found.place, "program"),
-            (found.grid, f"(min({found.count}, 132 * {parameters['programs']}),)"),
+            (found.grid, f"(min({found.count}, 132 * ({parameters['warps']} // {_warps(source, found.call)})),)"),
             (given, f"{ast.get_source_segment(source, given)}, program_count={found.count}"),
         ).split("\n")
         inner = [f"    {line}" if line.strip() else line for line in lines[first:end]]
@@ -94,6 +95,12 @@ def _rows(tree: ast.Module, kernel: ast.FunctionDef) -> _Rows | None:
     if not isinstance(grid, ast.Tuple) or len(grid.elts) != 1 or not isinstance(grid.elts[0], ast.Name):
         return None
     return _Rows(kernel, place, grid, grid.elts[0].id, call)
+
+
+def _warps(source: str, call: ast.Call) -> str:
+    """The warps of one program, as the launch says it."""
+    said = next((word.value for word in call.keywords if word.arg == "num_warps"), None)
+    return (ast.get_source_segment(source, said) or _USUAL) if said is not None else _USUAL
 
 
 def _unusual(given: ast.arguments) -> bool:

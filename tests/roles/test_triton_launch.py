@@ -184,9 +184,11 @@ def test_a_block_that_no_length_decides_keeps_its_warps(text: str) -> None:
 
 
 def test_a_fixed_grid_walks_the_rows() -> None:
-    text = edited(TritonPersistentRows, WHOLE, programs=4, stages=3)
+    text = edited(TritonPersistentRows, WHOLE, warps=16, stages=3)
     ast.parse(text)
-    assert "softmax[(min(rows, 132 * 4),)]" in text
+    assert "softmax[(min(rows, 132 * (16 // 4)),)]" in text
+    counted = edited(TritonPersistentRows, edited(TritonLengthWarps, WHOLE))
+    assert "132 * (32 // min(max(triton.next_power_of_2(cols) // 512, 1), 16))" in counted
     assert (
         "num_stages=3):\n        program = tl.program_id(0) + turn * tl.num_programs(0)\n        row = program.to"
         in text
