@@ -19,7 +19,9 @@ from roles.techniques.cuda.rows import RowProgram, row_program
 from roles.techniques.cuda.serial import CudaHoistReciprocal, CudaStoreOnce
 from roles.techniques.transform import Choices
 
-_RESERVED = frozenset(["lane", "item", "column", "chunk", "load_row", "store_row", "LANES", "ITEMS", "V", "float4"])
+_RESERVED = frozenset(
+    ["lane", "item", "column", "chunk", "load_row", "store_row", "LANES", "ITEMS", "MOST", "V", "float4"]
+)
 _LANES = ("lanes0", "lanes1", "lanes2", "lanes3", "lanes4")
 
 
@@ -146,8 +148,11 @@ def _kernels(family: RowsFamily, source: Source, writer: RowWriter) -> list[str]
     needed = f"({program.rows} + ROWS - 1) / ROWS"
     blocks = [f"const int blocks = {needed};"]
     if writer.persistent:
-        most = f"132 * {name}_persist"
-        blocks = [f"const int blocks = {needed} < {most} ? {needed} : {most};"]
+        share = f"LANES * ROWS < {name}_block ? {name}_block / (LANES * ROWS) : 1"
+        blocks = [
+            f"constexpr int MOST = 132 * {name}_persist * ({share});  // of any size: as many threads",
+            f"const int blocks = {needed} < MOST ? {needed} : MOST;",
+        ]
     launch = [f"{name}_resident<LANES, 1><<<blocks, dim3(LANES, ROWS)>>>({names});"]
     if width > 1:
         wide = f"{name}_resident<LANES, {width}><<<blocks, dim3(LANES, ROWS)>>>({names});"
