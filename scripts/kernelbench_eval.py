@@ -179,7 +179,11 @@ def _finish(rules: Rules) -> None:
 def _compiled(reference: Any, inputs: list[Any], rules: Rules) -> list[float]:
     """torch.compile on the same model; the call compiles in the warm-up."""
     compiled = torch.compile(reference)
-    return _times(lambda: compiled(*inputs), rules)
+    try:
+        return _times(lambda: compiled(*inputs), rules)
+    except RuntimeError as error:
+        print(f"torch.compile: {str(error).splitlines()[0]}", file=sys.stderr)
+        return []
 
 
 def _times(call: Callable[[], Any], rules: Rules) -> list[float]:

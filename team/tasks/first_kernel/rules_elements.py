@@ -113,7 +113,8 @@ def _converted(work: Lowering, node: Node, x: Value, *_: Any, **__: Any) -> Valu
     dtype = dtype_of(node)
     if dtype == x.dtype:
         return x
-    return Value(x.shape, dtype, lambda p, index: p.cast(x.at(p, index), dtype), lazy=True)
+    said = ", ".join([*([x.said] if x.said else []), "cast"])
+    return Value(x.shape, dtype, lambda p, index: p.cast(x.at(p, index), dtype), lazy=True, said=said)
 
 
 # ---------------------------------------------------------------- constants

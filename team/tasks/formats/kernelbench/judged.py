@@ -1,6 +1,6 @@
 """What the judge asks of an imported problem: inputs, weights, results, the least work. Used by its ``reference.py``.
 
-Weights are arguments like any other input: named after ``state_dict``, made anew for every seed, never matched by the
+Weights are arguments like any other input: named after ``state_dict``, others for every seed, never matched by the
 order in which random numbers are drawn. Those that a fresh model has all alike (ones of a norm, zeros of a bias) are
 given values, or a kernel that leaves them out would pass.
 """
@@ -42,15 +42,18 @@ class Judged:
         return dict(zip(result_names(len(results), list(built.tensors())), results, strict=True))
 
     def make_inputs(self, seed: int, **dims: Any) -> dict[str, torch.Tensor]:
-        """Inputs and weights, each from the problem's own functions under this seed."""
-        changes = self._sizes(dims)
+        """Inputs from the problem's own ``get_inputs`` under this seed, and weights in another order for every seed."""
+        sizes = self._sizes(dims)
+        built = self._built(dims)
         with _RANDOM, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            built = self.problem.built(changes, "cpu")
-            torch.manual_seed(seed + 1)
-            tensors = built.tensors()
-            for name in built.states:
-                tensors[name] = _told_apart(tensors[name].detach())
+            inputs = self.problem.inputs(sizes)
+        generator = torch.Generator().manual_seed(seed)
+        state, parameters = built.state(), dict(built.model.named_parameters())
+        tensors = {name: inputs[place] for name, place in built.places.items()}
+        for name, key in built.states.items():
+            weight = _told_apart(state[key].detach(), generator)
+            tensors[name] = _reordered(weight, generator) if key in parameters else weight
         return {name: value.contiguous() for name, value in tensors.items()}
 
     def workload_model(self, **dims: Any) -> dict[str, float]:
@@ -81,11 +84,24 @@ class Judged:
         return self._models[key]
 
 
-def _told_apart(weight: torch.Tensor) -> torch.Tensor:
+def _told_apart(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """A weight whose elements differ; positive ones stay positive."""
     if not weight.is_floating_point() or weight.numel() == 0 or bool((weight != weight.flatten()[0]).any()):
         return weight
     first = float(weight.flatten()[0])
     if first == 0.0:
-        return (torch.randn(weight.shape) * _FROM_ZERO).to(weight.dtype)
-    return (first * (1.0 + _SPREAD * (2.0 * torch.rand(weight.shape) - 1.0))).to(weight.dtype)
+        return (torch.randn(weight.shape, generator=generator) * _FROM_ZERO).to(weight.dtype)
+    away = 2.0 * torch.rand(weight.shape, generator=generator) - 1.0
+    return (first * (1.0 + _SPREAD * away)).to(weight.dtype)
+
+
+def _reordered(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A parameter as another seed might have drawn it, for the price of a copy: shifted by a random way and scaled.
+
+    A fresh model for every launch would take the judge longer than all else. Buffers, which may be masks, stay.
+    """
+    if not weight.is_floating_point() or weight.numel() < 2:
+        return weight
+    shift = int(torch.randint(weight.numel(), (), generator=generator))
+    factor = 1.0 + _SPREAD * (2.0 * float(torch.rand((), generator=generator)) - 1.0)
+    return (weight.flatten().roll(shift) * factor).view(weight.shape)

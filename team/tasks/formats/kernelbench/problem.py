@@ -108,6 +108,26 @@ class Problem:
         kept = tuple(self.narrowed(one) for one in inputs)
         return Built(model, kept, _states(model, [*places, *self.constants]), places)
 
+    def inputs(self, changes: Mapping[str, int]) -> tuple[Any, ...]:
+        """Fresh inputs on the host, in this precision."""
+        try:
+            return tuple(self.narrowed(one) for one in self._parts(changes)["get_inputs"]())
+        except Exception as error:  # human-owned code may raise anything
+            raise UserError(
+                f"get_inputs of {self.path} raised {type(error).__name__}: {error}.", "Correct it."
+            ) from error
+
+    def _parts(self, changes: Mapping[str, int]) -> dict[str, Any]:
+        """The module for some sizes, executed once."""
+        key = tuple(changes.items())
+        if key not in self._executed:
+            self._executed[key] = self.namespace(changes)
+        return self._executed[key]
+
+    @cached_property
+    def _executed(self) -> dict[tuple[tuple[str, int], ...], dict[str, Any]]:
+        return {}
+
     def narrowed(self, value: Any) -> Any:
         """Floating-point tensors in this precision; integers, such as labels and ids, keep their dtype."""
         if isinstance(value, torch.Tensor) and value.is_floating_point():
