@@ -251,9 +251,12 @@ def submit(
 @app.command(name="export")
 def export_result(
     place: Annotated[Path, typer.Argument(help="a campaign, or a task folder")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="the file to write; without suffix: the layout of FlashInfer's contest"),
+    ],
 ) -> None:
-    """Write a result back in the format that its task was imported from: a ModelNew for KernelBench."""
+    """Write a result back in its task's format: a ModelNew for KernelBench, a solution for FlashInfer-Trace."""
     from team.tasks.formats.export import export
 
     typer.echo(f"Wrote {export(place, output)}")
@@ -339,7 +342,9 @@ def profile(
 
 @app.command()
 def init(
-    kernel: Annotated[Path, typer.Argument(help="a kernel file with solve(...), or a KernelBench problem")],
+    kernel: Annotated[
+        Path, typer.Argument(help="a kernel with solve(...), a KernelBench problem, a FlashInfer-Trace definition")
+    ],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,
     dim: Annotated[list[str] | None, typer.Option("--dim", help="a dimension, e.g. --dim M=256")] = None,
     shape: Annotated[list[str] | None, typer.Option("--shape", help="extents of a pointer: --shape A=M,K")] = None,

@@ -6,6 +6,7 @@ from typing import cast, get_args
 
 from team.errors import UserError
 from team.tasks.first_kernel.writing import Language
+from team.tasks.formats.flashinfer.intake import import_file, notes_of
 from team.tasks.formats.kernelbench.importing import import_problem
 from team.tasks.formats.kernelbench.problem import Precision, read_problem
 
@@ -14,6 +15,13 @@ def import_foreign(
     path: Path, folder: Path | None, language: str, precision: str, sizes: Mapping[str, int]
 ) -> tuple[Path, tuple[str, ...]]:
     """The folder of the new task, and what is to be said about it."""
+    if path.suffix == ".json":
+        if (language, precision) != ("triton", "fp32"):
+            raise UserError(
+                "A FlashInfer-Trace task is in Triton, in its definition's dtypes.", "Leave that option out."
+            )
+        imported = import_file(path, folder, sizes)
+        return imported.folder, notes_of(imported)
     wanted = cast(Language, _one_of("--language", language, get_args(Language)))
     kind = cast(Precision, _one_of("--precision", precision, get_args(Precision)))
     target = (folder or path.with_suffix("")).resolve()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from team.bench import tree_of
 from team.errors import UserError
+from team.tasks.formats.flashinfer.packing import is_imported, pack, solution_text, write_contest
 from team.tasks.formats.kernelbench.export import exported
 from team.tasks.formats.kernelbench.judged import Judged
 from team.tasks.task import load_reference, load_task
@@ -15,17 +16,27 @@ def export(place: Path, output: Path) -> Path:
     if output.exists():
         raise UserError(f"{output} exists.", "Name another file with -o.")
     if (place / "task.toml").is_file():
-        text = exported_text(place, place)
+        _write(place, place, output)
     else:
         with tempfile.TemporaryDirectory(prefix="kernelteam-export-") as scratch:
-            text = exported_text(*tree_of("result", Path("."), place, Path(scratch)))
+            _write(*tree_of("result", Path("."), place, Path(scratch)), output)
+    return output
+
+
+def _write(trusted: Path, tree: Path, output: Path) -> None:
+    """One file; of a FlashInfer-Trace task, the contest's layout where ``output`` has no suffix."""
+    if is_imported(trusted) and not output.suffix:
+        write_contest(pack(trusted, tree), output)
+        return
+    text = exported_text(trusted, tree)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text)
-    return output
 
 
 def exported_text(trusted: Path, tree: Path) -> str:
     """The file of the format that the task in ``trusted`` has, with the kernel in ``tree``."""
+    if is_imported(trusted):
+        return solution_text(pack(trusted, tree))
     task = load_task(trusted)
     judged = getattr(load_reference(trusted / task.spec.reference), "_judged", None)
     if isinstance(judged, Judged):

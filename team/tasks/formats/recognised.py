@@ -1,6 +1,7 @@
 """Which files are problems in a format that is known here. Light: every ``kernelteam init`` asks."""
 
 import ast
+import json
 from pathlib import Path
 
 PARTS = ("Model", "get_inputs", "get_init_inputs")
@@ -9,7 +10,20 @@ PARTS = ("Model", "get_inputs", "get_init_inputs")
 
 def is_foreign(path: Path) -> bool:
     """Whether ``path`` is a problem that ``import_foreign`` can take."""
-    return path.is_file() and path.suffix == ".py" and is_kernelbench(path.read_text(errors="replace"))
+    if not path.is_file() or path.suffix not in _KNOWN:
+        return False
+    return _KNOWN[path.suffix](path.read_text(errors="replace"))
+
+
+def is_flashinfer(text: str) -> bool:
+    """Whether a JSON text is a FlashInfer-Trace definition or solution, by its keys."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(told, dict) and (
+        {"op_type", "axes", "reference"} <= told.keys() or {"sources", "spec"} <= told.keys()
+    )
 
 
 def is_kernelbench(text: str) -> bool:
@@ -19,3 +33,6 @@ def is_kernelbench(text: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     return set(PARTS) <= {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+
+
+_KNOWN = {".py": is_kernelbench, ".json": is_flashinfer}

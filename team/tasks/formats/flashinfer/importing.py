@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from team.errors import UserError
 from team.tasks.formats.flashinfer.dataset import read_definition, root_of, workloads_of
 from team.tasks.formats.flashinfer.extents import small_axes, usual_axes
 from team.tasks.formats.flashinfer.plan import Planned, merged, planned, spread
-from team.tasks.formats.flashinfer.schema import Definition, TensorSpec, Workload
+from team.tasks.formats.flashinfer.schema import Definition, InputSpec, TensorSpec, Workload
 from team.tasks.formats.flashinfer.served import CASE, DEFINITION, RECORDED, plain_lines
 
 SOURCE = "kernel.py"
+INTERPRETED = 256 << 20  # bytes of the buffers of a workload for Triton's interpreter
 MOST = 5  # workloads of a task, unless more are asked for: each is timed in every pair
 _FIRST = Path(__file__).parent / "first"
 _FOR_PYRIGHT = "# pyright: reportArgumentType=false, reportCallIssue=false\n"
@@ -33,16 +35,26 @@ class Imported:
     remarks: tuple[str, ...]
 
 
-def import_problem(path: Path, target: Path, most: int = MOST, first: str | None = None) -> Imported:
+def import_problem(
+    path: Path, target: Path, most: int = MOST, first: str | None = None, sizes: Mapping[str, int] | None = None
+) -> Imported:
     """Make the task folder ``target`` of the definition at ``path``. No file is ever overwritten.
 
     Workloads are those of the data set that ``path`` lies in: of all that can be run at most ``most``, spread over
-    their sizes. ``first`` is the text of a first kernel; the default is a plain one where there is one.
+    their sizes. ``sizes`` are the var axes of one workload in their place. ``first`` is the text of a first kernel; the
+    default is a plain one where there is one.
     """
     definition, root = read_definition(path), root_of(path)
     if target.exists() and any(target.iterdir()):
         raise UserError(f"{target} exists and is not empty.", "Give another folder with --folder.")
+    if strange := sorted((sizes or {}).keys() - set(definition.variables)):
+        raise UserError(
+            f"{definition.name} has no var axis '{strange[0]}'.", f"It has: {', '.join(definition.variables)}."
+        )
     recorded = workloads_of(definition, root)
+    numbers = _numbers(recorded)
+    if sizes:
+        recorded = (Workload(uuid="given", axes=dict(sizes), inputs=numbers),)
     offered = recorded or tuple(
         Workload(uuid=f"usual-{number}", axes=axes) for number, axes in enumerate(usual_axes(definition), start=1)
     )
@@ -50,9 +62,9 @@ def import_problem(path: Path, target: Path, most: int = MOST, first: str | None
     if not fitting:
         raise UserError(f"No workload of {definition.name} can be run: {next(iter(reasons.values()))}", "Add one.")
     chosen = spread(definition, merged(fitting), most)
-    small, _ = sorted_out(definition, [Workload(uuid="small", axes=axes) for axes in small_axes(definition)[:1]], None)
+    small = _small(definition, numbers)
     kernel = first or first_kernel(definition)
-    remarks = _remarks(definition, recorded, chosen, kernel is None)
+    remarks = _remarks(definition, recorded, chosen, small, kernel is None)
     target.mkdir(parents=True, exist_ok=True)
     files = {
         "task.toml": _toml(definition, chosen, small, remarks),
@@ -64,6 +76,20 @@ def import_problem(path: Path, target: Path, most: int = MOST, first: str | None
         (target / name).write_text(text)
     _copy_recorded(target, chosen)
     return Imported(target, tuple(one.name for one in chosen), reasons, remarks)
+
+
+def _numbers(recorded: tuple[Workload, ...]) -> dict[str, InputSpec]:
+    """Numbers as the first recorded workload gives them, for workloads of our own."""
+    return {name: spec for name, spec in recorded[0].inputs.items() if spec.type == "scalar"} if recorded else {}
+
+
+def _small(definition: Definition, numbers: dict[str, InputSpec]) -> list[Planned]:
+    """The workload for Triton's interpreter; none where const axes alone are too much for it."""
+    try:
+        workload = Workload(uuid="small", axes=small_axes(definition)[0], inputs=numbers)
+        return [planned(definition, workload, None, fits=INTERPRETED)]
+    except UserError:
+        return []
 
 
 def sorted_out(
@@ -94,7 +120,7 @@ def kind_of(definition: Definition) -> str:
 
 
 def _remarks(
-    definition: Definition, recorded: tuple[Workload, ...], chosen: list[Planned], unwritten: bool
+    definition: Definition, recorded: tuple[Workload, ...], chosen: list[Planned], small: list[Planned], unwritten: bool
 ) -> tuple[str, ...]:
     remarks: list[str] = []
     if not recorded:
@@ -103,6 +129,8 @@ def _remarks(
         one.recorded for one in chosen
     ):
         remarks.append("Its recorded tensors are not there: inputs are drawn within what they mean.")
+    if not small:
+        remarks.append("It is too large for Triton's interpreter: whether a kernel is right needs a GPU.")
     if unwritten:
         remarks.append(f"There is no first kernel for {kind_of(definition)}: write run_kernel in {SOURCE}.")
     return tuple(remarks)

@@ -23,6 +23,11 @@ SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 AUTHOR = "kernelteam"
 
 
+def is_imported(trusted: Path) -> bool:
+    """Whether a task was made of a definition."""
+    return (trusted / DEFINITION).is_file()
+
+
 def pack(trusted: Path, tree: Path, author: str = AUTHOR) -> Solution:
     """The solution of a tree of the imported task in ``trusted``; files in subfolders keep their places."""
     spec, definition = read_spec(trusted), read_definition(trusted / DEFINITION)

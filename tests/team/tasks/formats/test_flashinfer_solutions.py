@@ -14,6 +14,8 @@ from test_flashinfer_import import AXPY, LINE, dataset
 
 from protocol.messages import DeviceInfo, Measurement, Outcome, Pair, Restart, WorkloadCheck
 from team.errors import UserError
+from team.tasks.formats.entry import import_foreign
+from team.tasks.formats.export import export
 from team.tasks.formats.flashinfer.calling import as_kernel, with_entry_point
 from team.tasks.formats.flashinfer.dataset import read_dataset
 from team.tasks.formats.flashinfer.importing import import_problem
@@ -30,6 +32,8 @@ from team.tasks.formats.flashinfer.packing import (
 )
 from team.tasks.formats.flashinfer.schema import Definition, Solution, Workload
 from team.tasks.formats.flashinfer.traces import append_traces, traces
+from team.tasks.formats.recognised import is_foreign
+from team.tasks.task import load_task
 
 DEFINITION = Definition.model_validate(AXPY)
 IN_PLACE = "def run_kernel(x, places, y, a, M, W):\n    assert (M, W) == tuple(x.shape)\n    y.copy_(a * x)\n"
@@ -236,3 +240,33 @@ def test_without_the_package_its_opinion_is_not_to_be_had(packed: Solution, monk
     monkeypatch.setattr("team.tasks.formats.flashinfer.official.PACKAGE", "flashinfer_bench_that_is_not_there")
     with pytest.raises(UserError, match="not installed"):
         confirm(DEFINITION, [], packed, None)
+
+
+def test_init_and_export_know_definitions_and_solutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = dataset(tmp_path / "data")
+    assert is_foreign(path)
+    folder, notes = import_foreign(path, None, "triton", "fp32", {"M": 6})
+    assert folder == tmp_path / "axpy_n"
+    assert load_task(folder).workloads[0].dims["M"] == 6
+    assert any("write run_kernel" in note for note in notes)
+    (folder / "kernel.py").write_text(IN_PLACE)
+    mine = export(folder, tmp_path / "data" / "solutions" / "mine.json")
+    packed = read_solution(mine)
+    assert is_foreign(mine)
+    again, notes = import_foreign(mine, tmp_path / "again", "triton", "fp32", {})
+    assert packed.sources[0].content == (again / "kernel.py").read_text()
+    assert notes == ("Workloads: 1.",)
+    assert (export(folder, tmp_path / "contest") / "axpy_n" / "config.toml").is_file()
+
+
+def test_init_says_what_it_cannot_do(tmp_path: Path) -> None:
+    path = dataset(tmp_path)
+    with pytest.raises(UserError, match="has no var axis 'W'"):
+        import_foreign(path, tmp_path / "task", "triton", "fp32", {"W": 6})
+    with pytest.raises(UserError, match="is in Triton"):
+        import_foreign(path, tmp_path / "task", "cuda", "fp32", {})
+    (tmp_path / "alone.json").write_text(solution_text(solution("x = 1\n", True)).replace("axpy_n", "unknown"))
+    with pytest.raises(UserError, match="holds the definition unknown"):
+        import_foreign(tmp_path / "alone.json", tmp_path / "task", "triton", "fp32", {})
+    assert not is_foreign(tmp_path / "workloads" / "misc" / "axpy_n.jsonl")
