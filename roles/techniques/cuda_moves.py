@@ -238,7 +238,7 @@ CARDS = (
         evidence="usual practice; the measurement of this team decides",
         source=VOLKOV,
         numerics=Numerics.TOLERANCE,
-        transform=_moves("unroll", "vectors"),
+        transform=_moves("unroll", "inside", "vectors"),
         rewrite="the design's inner loop is scheduled over another number of steps",
         proof="SASS: loads in front of their uses; NCU: fewer no-instruction or wait stalls",
     ),

@@ -95,7 +95,7 @@ CARDS = (
         hurts="outputs smaller than one tile for every multiprocessor; tasks with strict numerics",
         bottleneck="scalar multiply-adds, and loads for each of them",
         mechanism="three TF32 products of parts replace one product of singles, at a rate that is still a multiple "
-        "of the scalar one; eight terms are added inside the tensor core, which truncates, the rest with rounding",
+        "of the scalar one; a few terms are added inside the tensor core, which truncates, the rest with rounding",
         disproof="tensor-core throughput is low: then the tiles do not feed it",
         fallback="matmul_tile, which stays on scalar multiply-adds",
         expected_gain=MATMUL_TENSOR.promise,
@@ -104,9 +104,9 @@ CARDS = (
         numerics=Numerics.TOLERANCE,
         transform=MatmulTensor,
         presets=(
-            {"bm": 128, "bn": 128, "wm": 64, "wn": 32, "staging": "async", "small": 132},
-            {"bm": 128, "bn": 128, "bk": 32, "staging": "async", "unroll": 1, "shared": "dynamic", "small": 132},
-            {"bm": 128, "bn": 64, "staging": "async", "unroll": 1, "blocks": 2, "small": 132},
+            {"bm": 128, "bn": 128, "wm": 64, "inside": 16, "group": 4},
+            {"bm": 128, "bn": 128, "wm": 64, "inside": 16, "group": 4, "small": 132},
+            {"bn": 128, "wm": 64, "inside": 16, "group": 4},
         ),
         rewrite="a block computes a tile of the output on tensor cores, each operand as a sum of two TF32 values",
     ),

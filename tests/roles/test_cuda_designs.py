@@ -39,6 +39,7 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (MATMUL_TENSOR, "matmul_transposed", {"bk": 8, "staging": "async", "stages": 4, "width": 4}, [[36, 40, 44]]),
     (MATMUL_TENSOR, "dense", {"small": 66, "splits": 2, "pad": 8, "bk": 8}, [[33, 20, 65]]),
     (MATMUL_TENSOR, "matmul", {"bm": 128, "wm": 64, "wn": 16, "width": 1, "staging": "async"}, [[70, 33, 17]]),
+    (MATMUL_TENSOR, "matmul_transposed", {"bk": 32, "inside": 16, "pad": 8}, [[33, 40, 44]]),
     (
         MATMUL_TENSOR,
         "matmul",

@@ -5,8 +5,8 @@
 al., NVIDIA Tensor Core Programmability, Performance & Precision, 2018, and CUTLASS's "3xTF32". Cutting off costs two
 instructions a value; rounding to TF32 costs four for each part on sm_90, more than the products themselves. A tensor
 core cuts off what does not fit its accumulator instead of rounding it, so a long sum inside it drifts: 1.8 times the
-tolerance of a 1024-deep product was seen on an H200. Therefore only eight terms are added inside it; their sum is then
-added in single precision with rounding, as in Ootomo and Yokota, Recovering single precision accuracy from Tensor
+tolerance of a 1024-deep product was seen on an H200. Therefore only 8 to 32 terms are added inside it; their sum is
+then added in single precision with rounding, as in Ootomo and Yokota, Recovering single precision accuracy from Tensor
 Cores, 2022. ``tests/roles/test_tensor_precision.py`` models both.
 
 The instruction is written out (m16n8k8): what the library's 16 x 16 x 8 fragments compile to has half its depth.
@@ -31,7 +31,7 @@ from roles.techniques.cuda.signature import restricted
 from roles.techniques.transform import Choices
 
 _NAMES = """
-lane warp warp_row warp_col quad place split multiply a_high a_low b_high b_low eight WM WN sums tm tn
+lane warp warp_row warp_col quad place split multiply a_high a_low b_high b_low inner deep INSIDE WM WN sums tm tn
 """
 _OWN = frozenset(_NAMES.split())
 
@@ -102,7 +102,7 @@ class TensorWriter:
         tiles = declared(self.setting, staging.arrays())
         body = [
             f"constexpr int BK = {name}_bk, STAGES = {name}_stages, PAD = {name}_pad;",
-            f"constexpr int THREADS = {launching.threads};",
+            f"constexpr int THREADS = {launching.threads}, INSIDE = {name}_inside;",
             *loads(),
             *tiles,
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;",
@@ -117,7 +117,7 @@ class TensorWriter:
         return [
             _PARTS,
             "// matmul_tensor: tensor cores on the two TF32 parts of every value, three products for each; a tensor",
-            "// core truncates as it adds, so it adds eight terms alone and the rest is added with rounding.",
+            "// core truncates as it adds, so it adds a few terms alone and the rest is added with rounding.",
             launching.template(),
             *nest(f"__global__ void {bounds} {name}{restricted(self.product.plane.kernel)}", body, self.unit),
         ]
@@ -127,32 +127,39 @@ class TensorWriter:
 
     def _parts(self, operand: Operand) -> list[str]:
         """The lines that read and split a thread's values of piece ``tm`` or ``tn``, as the instruction wants them."""
-        letter = operand.letter
-        count, piece = ("4", "tm") if letter == "a" else ("2", "tn")
-        k_at = "step + place + part / 2 * 4" if letter == "a" else "step + place + part * 4"
+        letter, at = operand.letter, "step + deep * 8 + place"
+        count = "4" if letter == "a" else "2"
+        k_at = f"{at} + part / 2 * 4" if letter == "a" else f"{at} + part * 4"
         side = "warp_row + tm * 16 + quad + part % 2 * 8" if letter == "a" else "warp_col + tn * 8 + quad"
         value = self.staging.slot(operand, "buffer", k_at, side)
-        return self._over(
-            "part", count, [f"split({value}, {letter}_high[{piece}][part], {letter}_low[{piece}][part]);"]
-        )
+        target = "[part]" if letter == "a" else "[deep][tn][part]"
+        return self._over("part", count, [f"split({value}, {letter}_high{target}, {letter}_low{target});"])
 
     def _multiply(self) -> list[str]:
+        """``INSIDE`` terms of a sum are added by the tensor core, and their sum to the others with rounding."""
         rows, cols = operands_of(self.product)
-        parts = [("a_low[tm]", "b_high[tn]"), ("a_high[tm]", "b_low[tn]"), ("a_high[tm]", "b_high[tn]")]
-        added = self._over("part", "4", ["sums[tm][tn][part] += eight[tn][part];"])
+        parts = [("a_low", "b_high[deep][tn]"), ("a_high", "b_low[deep][tn]"), ("a_high", "b_high[deep][tn]")]
+        terms = [
+            "unsigned a_high[4], a_low[4];",
+            *self._parts(rows),
+            *(line for a, b in parts for line in self._over("tn", "WN / 8", [f"multiply(inner[tn], {a}, {b});"])),
+        ]
+        added = self._over("part", "4", ["sums[tm][tn][part] += inner[tn][part];"])
         products = [
-            "float eight[WN / 8][4] = {};",
-            *(line for a, b in parts for line in self._over("tn", "WN / 8", [f"multiply(eight[tn], {a}, {b});"])),
+            "float inner[WN / 8][4] = {};",
+            *self._over("deep", "INSIDE / 8", terms),
             *self._over("tn", "WN / 8", added),
         ]
         step = [
-            "unsigned a_high[WM / 16][4], a_low[WM / 16][4], b_high[WN / 8][2], b_low[WN / 8][2];",
-            *self._over("tm", "WM / 16", self._parts(rows)),
-            *self._over("tn", "WN / 8", self._parts(cols)),
+            "unsigned b_high[INSIDE / 8][WN / 8][2], b_low[INSIDE / 8][WN / 8][2];",
+            *self._over("deep", "INSIDE / 8", self._over("tn", "WN / 8", self._parts(cols))),
             *self._over("tm", "WM / 16", products),
         ]
         name = self.product.plane.kernel.name
-        return [f"#pragma unroll {name}_unroll", *nest("for (int step = 0; step < BK; step += 8)", step, self.unit)]
+        return [
+            f"#pragma unroll {name}_unroll",
+            *nest("for (int step = 0; step < BK; step += INSIDE)", step, self.unit),
+        ]
 
     def _epilogue(self) -> list[str]:
         """The kernel's own epilogue for each of a thread's sums, where the instruction leaves them."""
@@ -181,6 +188,7 @@ class MatmulTensorFamily:
         "stages": (2, 3, 4),
         "pad": (4, 8, 12),
         "unroll": (4, 2, 1),
+        "inside": (8, 16, 32),
         "blocks": (1, 2, 3, 4),
         "group": (0, 4, 8, 16),
         "splits": (1, 2, 4, 8),
@@ -202,7 +210,7 @@ class MatmulTensorFamily:
         for product in products_in(source, RESERVED | _OWN):
             if product.plane.kernel.name == kernel and is_plain_product(product):
                 writer = TensorWriter(source, product, setting)
-                names = ["bm", "bn", "bk", "wm", "wn", "stages", "pad", "unroll", "blocks"]
+                names = ["bm", "bn", "bk", "wm", "wn", "stages", "pad", "unroll", "inside", "blocks"]
                 shown = constants(kernel, self, setting, [*names, *launch_options(setting)])
                 lines = [*shown, "", *writer.launching.scratch(), *writer.kernel()]
                 text = writer.launching.placed(lines)
@@ -218,6 +226,7 @@ class MatmulTensorFamily:
             return False
         warps = (bm // wm) * (bn // wn)
         whole = bm % wm == 0 and bn % wn == 0 and 2 <= warps <= 16 and wm * wn <= 2048
+        whole = whole and int(setting["bk"]) % int(setting["inside"]) == 0
         registers = blocks * 32 * warps * (wm * wn // 32 + (wm + wn) // 2 + 64) <= 65536
         return whole and registers and staged(setting) and fits(setting, shared_bytes(setting))
 
