@@ -58,7 +58,8 @@ def _is_repeatable(case: Case, vetted: Vetted) -> bool:
             "Draw from torch.Generator().manual_seed(seed) alone.",
         )
         return False
-    if not _same(task.reference(workload, case.inputs, double=True), case.want):
+    again = task.reference(workload, case.inputs, double=True)
+    if not _same(again, case.want) and not (task.compares and case.passes(again)):
         vetted.add(
             "not deterministic",
             f"The reference gives other results for the same inputs on workload {workload.name}.",
@@ -69,7 +70,11 @@ def _is_repeatable(case: Case, vetted: Vetted) -> bool:
 
 
 def _same(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
-    return all(torch.equal(torch.nan_to_num(one[name]), torch.nan_to_num(other[name])) for name in one)
+    return all(torch.equal(_bits(one[name]), _bits(other[name])) for name in one)
+
+
+def _bits(values: torch.Tensor) -> torch.Tensor:
+    return values.contiguous().view(torch.uint8)
 
 
 def _vet_finite(case: Case, vetted: Vetted) -> None:
