@@ -11,13 +11,17 @@ from dataclasses import dataclass
 
 from protocol.messages import Parameter
 from roles.techniques.card import Card, Citation, Numerics, Tier, cells
-from roles.techniques.transform import Site
+from roles.techniques.transform import Choices, Site
+from roles.techniques.triton_launch import NAMED, TritonLaunch, named
 from roles.techniques.triton_text import Places, TritonRewrite, parsed, site_at
 
 SPLIT = Citation(
     "Markidis et al., NVIDIA Tensor Core Programmability, Performance and Precision, 2018",
     "https://arxiv.org/abs/1803.04014",
 )
+
+
+_CHOICES: Choices = {"tiles": (*NAMED, "as written")}
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,24 @@ class TritonSplitDot(TritonRewrite[_Sum]):
     def site(self, source: str, found: _Sum) -> Site:
         """See ``TritonRewrite``."""
         evidence = "a product of singles by scalar multiply-adds"
-        return site_at(source, found.statement, found.kernel, "dot", f"the product in `{found.kernel}`", evidence)
+        place = f"the product in `{found.kernel}`"
+        return site_at(source, found.statement, found.kernel, "dot", place, evidence, _CHOICES)
 
     def rewritten(self, source: str, found: _Sum, parameters: Mapping[str, Parameter]) -> str:
         """See ``TritonRewrite``."""
         start, end = Places(source).span(found.statement)
         text = f'{found.total} += tl.dot({found.operands}, input_precision="tf32x3")'
         data = source.encode()
-        return (data[:start] + text.encode() + data[end:]).decode()
+        return _fed((data[:start] + text.encode() + data[end:]).decode(), found.kernel, str(parameters["tiles"]))
+
+
+def _fed(source: str, kernel: str, tiles: str) -> str:
+    """The text with the launch of a kernel whose tiles are too small for tensor cores as ``tiles`` says."""
+    launch = TritonLaunch()
+    mine = [each for each in launch.applies(source) if each.presets and f":{kernel}:" in each.key]
+    preset = next((each for each in (mine[0].presets if len(mine) == 1 else ()) if named(each) == tiles), None)
+    now = {name: values[-1] for name, values in mine[0].choices.items()} if mine else {}
+    return launch.apply(source, mine[0], {**now, **preset}) if preset is not None else source
 
 
 def _sums(source: str) -> Iterator[_Sum]:
@@ -93,6 +107,6 @@ CARDS = (
         source=SPLIT,
         numerics=Numerics.TOLERANCE,
         transform=TritonSplitDot,
-        rewrite="products of singles run on tensor cores, each operand as a sum of TF32 values",
+        rewrite="products of singles run on tensor cores, in tiles that feed them, each operand a sum of TF32 values",
     ),
 )

@@ -22,9 +22,10 @@ _STAGES = (3, 2, 4, 1, 5)
 _USUAL = {"num_warps": 4, "num_stages": 3}  # what Triton takes where nothing is said
 _FACTORS = (2.0, 0.5, 4.0, 0.25)
 _STRIDES = (8.0, 32.0, 4.0, 16.0, 2.0, 64.0, 0.5)  # of a loop without matrix products: a step may be a whole row
-_LEAST, _MOST = 16, 8192
+_LEAST, _MOST, _MOST_OF_PRODUCTS = 16, 8192, 128
 _SIDE, _SMALL_TILES = 64, 0.5  # a product's tile with smaller sides feeds no tensor core; the log gain of larger ones
 _PRODUCTS = ((128, 32, 8, 3), (64, 32, 4, 4), (128, 16, 8, 4))  # side, step, warps, stages
+NAMED = tuple(f"{step} deep, {warps} warps, {stages} stages, {side} wide" for side, step, warps, stages in _PRODUCTS)
 TUTORIAL = Citation("Triton documentation, triton.Config", "https://triton-lang.org/main/python-api/triton.html")
 
 
@@ -87,6 +88,15 @@ class TritonLaunch:
         return Site(key, line, subject, f"line {line}: {told}", gain, choices, presets=presets)
 
 
+def named(preset: Mapping[str, Parameter]) -> str:
+    """A preset of a product's launch in the words of ``NAMED``; empty for any other."""
+    sizes = [value for name, value in preset.items() if name not in _USUAL]
+    for words, (side, step, warps, stages) in zip(NAMED, _PRODUCTS, strict=True):
+        if set(sizes) <= {side, step} and (preset.get("num_warps"), preset.get("num_stages")) == (warps, stages):
+            return words
+    return ""
+
+
 def _presets(launch: _Launch) -> Iterator[dict[str, Parameter]]:
     """Tiles, steps and warps that feed tensor cores, for launches of a matrix product."""
     parts = {knob.name: knob.part for knob in launch.knobs if knob.part}
@@ -99,7 +109,8 @@ def _values(knob: _Knob) -> tuple[Parameter, ...]:
     if knob.name in _USUAL:
         every = _WARPS if knob.name == "num_warps" else _STAGES
     else:
-        every = tuple(size for factor in knob.factors if _LEAST <= (size := int(knob.now * factor)) <= _MOST)
+        most = _MOST_OF_PRODUCTS if knob.part else _MOST
+        every = tuple(size for factor in knob.factors if _LEAST <= (size := int(knob.now * factor)) <= most)
     others = tuple(value for value in every if value != knob.now)
     return (*others, knob.now)
 
@@ -127,14 +138,21 @@ def _launches(source: str) -> Iterator[_Launch]:
         for call in [node for node in ast.walk(function) if isinstance(node, ast.Call)]:
             target = call.func
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-                yield _Launch(call, function.name, target.value.id, tuple(_knobs(tree, function, call, target, places)))
+                knobs = tuple(_knobs(tree, function, call, target, places))
+                if knobs:
+                    yield _Launch(call, function.name, target.value.id, knobs)
 
 
 def _knobs(
     tree: ast.Module, function: ast.FunctionDef, call: ast.Call, target: ast.Subscript, places: Places
 ) -> Iterator[_Knob]:
     given = {word.arg: word.value for word in call.keywords if word.arg}
+    assert isinstance(target.value, ast.Name)
+    kernel = kernel_named(tree, target.value.id)
+    staged = kernel is None or any(isinstance(node, ast.For) for node in ast.walk(kernel))
     for name, usual in _USUAL.items():
+        if name == "num_stages" and not staged:
+            continue  # stages are those of a loop
         if name not in given:
             end = places.span(call)[1] - 1
             yield _Knob(name, usual, end, end)

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from protocol.messages import Parameter
 from roles.techniques.card import Card, Numerics, Tier, cells
-from roles.techniques.transform import Site
+from roles.techniques.transform import Choices, Site
 from roles.techniques.triton_kernels import block_use, kernel_named
 from roles.techniques.triton_launch import TUTORIAL
 from roles.techniques.triton_text import Places, TritonRewrite, parsed, site_at
+from roles.techniques.triton_warps import TritonLengthWarps
+
+_CHOICES: Choices = {"share": (512, 1024, 256, 0)}  # elements a warp, by the row's length; 0: warps as they are
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,14 @@ class TritonWholeRows(TritonRewrite[_Rows]):
     def site(self, source: str, found: _Rows) -> Site:
         """See ``TritonRewrite``."""
         name, evidence = found.kernel.name, f"walks a row {len(found.loops)} times in blocks of {found.block}"
-        return site_at(source, found.kernel, name, "rows", f"the rows of `{name}`", evidence)
+        return site_at(source, found.kernel, name, "rows", f"the rows of `{name}`", evidence, _CHOICES)
 
     def rewritten(self, source: str, found: _Rows, parameters: Mapping[str, Parameter]) -> str:
         """See ``TritonRewrite``."""
-        return _rewritten(source, found)
+        text, warps = _rewritten(source, found), TritonLengthWarps()
+        sites = [each for each in warps.applies(text) if each.key.startswith(f"{found.kernel.name}:")]
+        share = int(parameters["share"])
+        return warps.apply(text, sites[0], {"share": share}) if share and sites else text
 
 
 def _rows(source: str) -> Iterator[_Rows]:

@@ -47,10 +47,10 @@ NAMED = ADD.replace('grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)', "SIZ
         (MATMUL, {"num_warps", "num_stages", "TILE", "STEP"}),
         (MATMUL.replace("cdiv(M, 32)", "cdiv(M, 16)"), {"num_warps", "num_stages", "STEP"}),
         (MATMUL.replace("(0) * TILE", "(0) * 32"), {"num_warps", "num_stages", "STEP"}),
-        (ADD, {"num_warps", "num_stages", "BLOCK"}),
-        (NAMED, {"num_warps", "num_stages", "BLOCK"}),
-        (ADD.replace('meta["BLOCK"]', "1024"), {"num_warps", "num_stages"}),
-        (NAMED.replace("SIZE = 256", "SIZE = 256 if n else 128"), {"num_warps", "num_stages"}),
+        (ADD, {"num_warps", "BLOCK"}),
+        (NAMED, {"num_warps", "BLOCK"}),
+        (ADD.replace('meta["BLOCK"]', "1024"), {"num_warps"}),
+        (NAMED.replace("SIZE = 256", "SIZE = 256 if n else 128"), {"num_warps"}),
     ],
 )
 def test_only_what_the_grid_follows_is_a_knob(text: str, knobs: set[str]) -> None:
@@ -84,9 +84,21 @@ def test_what_is_not_python_has_no_sites() -> None:
 
 def test_a_product_moves_to_tensor_cores_and_a_step_is_added_outside() -> None:
     (site,) = TritonSplitDot().applies(MATMUL)
-    edited = TritonSplitDot().apply(MATMUL, site, {})
+    edited = TritonSplitDot().apply(MATMUL, site, {"tiles": "as written"})
+    assert "TILE=32, STEP=16)" in edited
     assert '        total += tl.dot(a, b, input_precision="tf32x3")\n' in edited
     assert TritonSplitDot().applies(edited) == []
+
+
+def test_a_product_on_tensor_cores_gets_tiles_that_feed_them() -> None:
+    (site,) = TritonSplitDot().applies(MATMUL)
+    texts = [TritonSplitDot().apply(MATMUL, site, {"tiles": tiles}) for tiles in site.choices["tiles"]]
+    assert len(set(texts)) == 4
+    assert "triton.cdiv(M, 128)" in texts[0]
+    assert "TILE=128, STEP=32, num_warps=8)" in texts[0]
+    assert "TILE=64, STEP=32, num_stages=4)" in texts[1]
+    fixed = MATMUL.replace("(0) * TILE", "(0) * 32")
+    assert "TILE=32" in TritonSplitDot().apply(fixed, TritonSplitDot().applies(fixed)[0], {})
 
 
 @pytest.mark.parametrize(
@@ -106,6 +118,7 @@ def test_a_row_is_loaded_once_in_one_block() -> None:
     (site,) = TritonWholeRows().applies(SOFTMAX)
     edited = TritonWholeRows().apply(SOFTMAX, site, {})
     ast.parse(edited)
+    assert "num_warps=min(max(triton.next_power_of_2(cols) // 512, 1), 16))" in edited
     assert edited.count("tl.load(") == 1
     assert "for " not in edited[edited.index("def softmax") : edited.index("def run_kernel")]
     assert "BLOCK=triton.next_power_of_2(cols)" in edited
@@ -164,7 +177,7 @@ def edited(kind: type, text: str, **setting) -> str:
     return move.apply(text, site, setting)
 
 
-WHOLE = edited(TritonWholeRows, SOFTMAX)
+WHOLE = edited(TritonWholeRows, SOFTMAX, share=0)
 
 
 def test_every_row_length_gets_its_warps() -> None:
@@ -173,7 +186,8 @@ def test_every_row_length_gets_its_warps() -> None:
     (site,) = TritonLengthWarps().applies(text)
     assert 256 not in site.choices["share"]
     assert "// 1024" in TritonLengthWarps().apply(text, site, {"share": 1024})
-    assert set(TritonLaunch().applies(text)[0].choices) == {"num_stages"}
+    assert TritonLaunch().applies(text) == [], "nothing is left: stages are those of a loop"
+    assert set(TritonLaunch().applies(edited(TritonPersistentRows, text))[0].choices) == {"num_stages"}
 
 
 @pytest.mark.parametrize(
