@@ -1,7 +1,7 @@
 """Evaluate ModelNew files by KernelBench's own rules, apart from our judge; eager and torch.compile in the same run.
 
 usage: python scripts/kernelbench_eval.py PROBLEM=SOLUTION ... [--device cuda|cpu] [--precision fp32|fp16|bf16]
-           [--trials 5] [--repeats 100] [--small N] [--no-compile] [-o FILE]
+           [--trials 5] [--repeats 100] [--dim NAME=SIZE ...] [--no-compile] [-o FILE]
 
 The rules: seed 42 before each model is made, so both draw the same weights; seeds of the correctness trials come from a
 generator with seed 42; results are compared in shape and by allclose with the precision's tolerance; times are of
@@ -29,8 +29,6 @@ from typing import Any
 
 import torch
 
-from team.errors import UserError
-from team.tasks.first_kernel.writing import small_dims
 from team.tasks.formats.kernelbench.problem import (
     DTYPES,
     TOLERANCES,
@@ -68,14 +66,14 @@ class Rules:
     precision: Precision
     trials: int
     repeats: int
-    small: int
+    dims: Mapping[str, int]
     compiled: bool
 
 
 def evaluate(problem_path: Path, solution: Path, rules: Rules) -> Result:
     """One problem and its solution."""
     problem = read_problem(problem_path, rules.precision)
-    sizes = _small(problem, rules.small)
+    sizes = {name: size for name, size in rules.dims.items() if name in problem.constants}
     parts = problem.namespace(sizes)
     torch.manual_seed(SEED)
     arguments = parts["get_init_inputs"]()
@@ -102,22 +100,6 @@ def evaluate(problem_path: Path, solution: Path, rules: Rules) -> Result:
         statistics.median(eager),
         statistics.median(better) if better else None,
     )
-
-
-def _small(problem: Problem, most: int) -> dict[str, int]:
-    """Sizes so that inputs, weights and results have at most ``most`` elements; none change for 0."""
-    if not most:
-        return {}
-
-    def elements(sizes: Mapping[str, int]) -> int | None:
-        try:
-            built = problem.built(sizes)
-            results = built.call(built.tensors())
-        except (UserError, RuntimeError, ValueError, AssertionError, TypeError):
-            return None  # the model does not run so small
-        return sum(one.numel() for one in (*built.tensors().values(), *results))
-
-    return small_dims(problem.constants, elements, most)
 
 
 def _loaded(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -246,11 +228,12 @@ def main() -> int:
     parser.add_argument("--precision", choices=list(DTYPES), default="fp32")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--small", type=int, default=0, help="shrink to at most so many elements a launch")
+    parser.add_argument("--dim", action="append", default=[], help="another value of a top-level size, in both files")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    rules = Rules(given.device, given.precision, given.trials, given.repeats, given.small, not given.no_compile)
+    dims = {name: int(size) for name, _, size in (one.partition("=") for one in given.dim)}
+    rules = Rules(given.device, given.precision, given.trials, given.repeats, dims, not given.no_compile)
     print(f"{'problem':40} {'median ms':>10} {'eager':>10} {'compile':>10}")
     results: list[Result] = []
     for pair in given.pairs:

@@ -85,10 +85,10 @@ class Checker:
         """Every workload under every profile that it is checked with, and the unlisted shapes under the plain one."""
         least = smallest(self._task)
         cases: list[tuple[Layout, Profile]] = []
-        for workload in (*self._task.workloads, *unlisted):
+        for workload in (*self._task.all_workloads, *unlisted):
             layout = self._bench.arrange(self._task, workload, PLAIN_LAUNCHES, self._source.dice)
             cases.append((layout, "normal"))
-            if profiles and workload not in unlisted:
+            if profiles and workload in self._task.workloads:
                 bent: tuple[Profile, ...] = (*PROFILES, *ADVERSARIAL) if workload.name == least.name else PROFILES
                 cases.extend((layout, profile) for profile in bent)
         return cases

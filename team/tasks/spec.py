@@ -117,6 +117,9 @@ class TaskSpec(_Strict):
     known_broken: tuple[KnownBroken, ...] = Field(
         default=(), description="workloads on which the baseline fails, each with the reason; never checked or timed"
     )
+    checked: tuple[Workload, ...] = Field(
+        default=(), description="further shapes on which a kernel must be right; they are never timed"
+    )
     interpreted: tuple[Workload, ...] = Field(
         default=(), description="small shapes for Triton's interpreter, which stands in where there is no GPU"
     )
@@ -127,7 +130,7 @@ class TaskSpec(_Strict):
 
     @model_validator(mode="after")
     def _coherent(self) -> "TaskSpec":
-        for workloads in (self.workloads, self.interpreted):
+        for workloads in ((*self.workloads, *self.checked), self.interpreted):
             names = [workload.name for workload in workloads]
             if len(set(names)) != len(names):
                 raise ValueError("two workloads have the same name")

@@ -97,6 +97,11 @@ class Task:
         """The workloads that are checked and timed; the known broken ones are left out."""
         return self.spec.must_pass
 
+    @property
+    def all_workloads(self) -> tuple[Workload, ...]:
+        """Those, and the ones that are only checked."""
+        return (*self.workloads, *self.spec.checked)
+
     def shape(self, buffer: Buffer, workload: Workload) -> tuple[int, ...]:
         """Extents of one buffer on one workload."""
         key = (buffer.name, workload.name)
@@ -284,7 +289,7 @@ def load_task(folder: Path, interpreted: bool = False) -> Task:
     """
     spec = read_spec(folder)
     if interpreted and spec.interpreted:
-        spec = spec.model_copy(update={"workloads": spec.interpreted})
+        spec = spec.model_copy(update={"workloads": spec.interpreted, "checked": ()})
     try:
         source = (folder / spec.source).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -347,7 +352,7 @@ def _complete(task: Task) -> None:
         raise UserError(f"Task {spec.name} has no output.", "Give one argument the role 'output' or 'inout'.")
     if not task.workloads:
         raise UserError(f"Every workload of task {spec.name} is listed as known_broken.", "Mend one and take it off.")
-    for workload in spec.workloads:
+    for workload in (*spec.workloads, *spec.checked):
         for parameter in task.signature.parameters:
             table = "dims" if parameter.is_integer else "scalars"
             given = workload.dims if parameter.is_integer else workload.scalars

@@ -94,10 +94,10 @@ class TritonShop:
             said = str(answer["error"])[:2000].rstrip(".")
             raise Failed("candidate", outcome, f"its host code raised {said}" if outcome is Outcome.CRASHED else said)
         try:
-            plan = Plan.model_validate(answer).check([one.name for one in task.workloads], len(task.buffers))
+            plan = Plan.model_validate(answer).check([one.name for one in task.all_workloads], len(task.buffers))
         except (ValidationError, ValueError) as error:
             raise Failed("candidate", Outcome.TAMPERED, f"its launch plan is not valid: {_clause(error)}") from None
-        built = self._builder.build(program_recipe(plan, task.signature, task.workloads))
+        built = self._builder.build(program_recipe(plan, task.signature, task.all_workloads))
         seconds = built.build.seconds if built.build.cached else time.monotonic() - started
         compiler = f"triton {host.require_triton()} for sm_{self._target}"
         update = {"compiler": compiler, "seconds": seconds, "remarks": plan.remarks, "flags": (), "cached": False}
@@ -167,7 +167,7 @@ def described(task: Task, workload: Workload) -> dict[str, Any]:
 
 
 def _shapes(task: Task) -> list[Any]:
-    return [described(task, workload) for workload in task.workloads]
+    return [described(task, workload) for workload in task.all_workloads]
 
 
 class Tracer:

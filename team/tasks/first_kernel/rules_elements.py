@@ -117,6 +117,13 @@ def _converted(work: Lowering, node: Node, x: Value, *_: Any, **__: Any) -> Valu
     return Value(x.shape, dtype, lambda p, index: p.cast(x.at(p, index), dtype), lazy=True, said=said)
 
 
+@rule("copy")
+def _copy(work: Lowering, node: Node, target: Value, source: Value, *_: Any) -> Value:
+    """What ``target`` holds once ``source`` was written over all of it."""
+    whole = views.expanded(source, target.shape) if source.shape != target.shape else source
+    return whole if whole.dtype == target.dtype else _converted(work, node, whole)
+
+
 # ---------------------------------------------------------------- constants
 
 

@@ -158,6 +158,12 @@ def _kernel_name(number: int, stage: Stage) -> str:
     return f"stage{number}_{stage.target.name}"
 
 
+def words_of(stage: Stage) -> set[str]:
+    """Every name in the text of a stage."""
+    lines = _element(stage, indices(stage.target.shape, "i"), "at", Dialect("cpp", "int"))
+    return set(re.findall(r"[A-Za-z_]\w*", "\n".join(lines)))
+
+
 def used_buffers(stage: Stage, body: str, program: Program) -> list[Buffer]:
     """The buffers that a stage's text names, its target last."""
     others = [one for one in (*program.inputs, *program.outputs, *program.scratch) if one.name != stage.target.name]

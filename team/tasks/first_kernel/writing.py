@@ -12,7 +12,7 @@ from team.tasks.first_kernel.dims import Fitted, Sized, fitted
 from team.tasks.first_kernel.lower import lowered
 from team.tasks.first_kernel.program import Buffer, Program
 from team.tasks.first_kernel.trace import traced
-from team.tasks.first_kernel.write_c import written_cpp, written_cuda
+from team.tasks.first_kernel.write_c import words_of, written_cpp, written_cuda
 from team.tasks.first_kernel.write_triton import written_triton
 
 Language = Literal["triton", "cuda", "cpp"]
@@ -68,17 +68,11 @@ def _program(function: Function, dims: Collection[str]) -> Program:
     names = list(function.arguments)
     graph = traced(function.call, [function.arguments[name] for name in names])
     program = lowered(graph, names, function.results, tuple(dims))
-    read = _read(graph, names)
+    read = {word for stage in program.stages for word in words_of(stage)}
     program.inputs = [one for one in program.inputs if one.name in read]
     if not program.inputs:
         raise UserError("The function reads none of its inputs.", "Its result is a constant: there is nothing to do.")
     return program
-
-
-def _read(graph: torch.fx.GraphModule, names: Sequence[str]) -> set[str]:
-    """The arguments that some operator reads."""
-    holders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    return {name for name, node in zip(names, holders, strict=True) if node.users}
 
 
 def small_dims(

@@ -7,8 +7,11 @@ from typing import cast, get_args
 from team.errors import UserError
 from team.tasks.first_kernel.writing import Language
 from team.tasks.formats.flashinfer.intake import import_file, notes_of
+from team.tasks.formats.gpu_mode import problem as gpu_mode
+from team.tasks.formats.gpu_mode.importing import import_problem as import_gpu_mode
 from team.tasks.formats.kernelbench.importing import import_problem
 from team.tasks.formats.kernelbench.problem import Precision, read_problem
+from team.tasks.formats.recognised import is_gpu_mode
 
 
 def import_foreign(
@@ -24,8 +27,14 @@ def import_foreign(
         return imported.folder, notes_of(imported)
     wanted = cast(Language, _one_of("--language", language, get_args(Language)))
     kind = cast(Precision, _one_of("--precision", precision, get_args(Precision)))
-    target = (folder or path.with_suffix("")).resolve()
-    made = import_problem(read_problem(path, kind, sizes), target, wanted)
+    if is_gpu_mode(path):
+        if sizes:
+            raise UserError("A GPU MODE problem has its sizes in task.yml.", "Leave out --dim.")
+        problem = gpu_mode.read_problem(path)
+        made = import_gpu_mode(problem, (folder or Path(f"{problem.folder.resolve().name}-task")).resolve(), wanted)
+    else:
+        target = (folder or path.with_suffix("")).resolve()
+        made = import_problem(read_problem(path, kind, sizes), target, wanted)
     return made.folder, made.notes
 
 

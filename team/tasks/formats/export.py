@@ -6,6 +6,8 @@ from pathlib import Path
 from team.bench import tree_of
 from team.errors import UserError
 from team.tasks.formats.flashinfer.packing import is_imported, pack, solution_text, write_contest
+from team.tasks.formats.gpu_mode.export import exported as exported_submission
+from team.tasks.formats.gpu_mode.judged import Judged as JudgedSubmission
 from team.tasks.formats.kernelbench.export import exported
 from team.tasks.formats.kernelbench.judged import Judged
 from team.tasks.task import load_reference, load_task
@@ -41,6 +43,8 @@ def exported_text(trusted: Path, tree: Path) -> str:
     judged = getattr(load_reference(trusted / task.spec.reference), "_judged", None)
     if isinstance(judged, Judged):
         return exported(task, judged, tree)
+    if isinstance(judged, JudgedSubmission):
+        return exported_submission(task, judged, tree)
     raise UserError(
         f"Task {task.spec.name} was not imported from another format.", "Its result is the kernel file itself."
     )

@@ -10,6 +10,8 @@ PARTS = ("Model", "get_inputs", "get_init_inputs")
 
 def is_foreign(path: Path) -> bool:
     """Whether ``path`` is a problem that ``import_foreign`` can take."""
+    if is_gpu_mode(path):
+        return True
     if not path.is_file() or path.suffix not in _KNOWN:
         return False
     return _KNOWN[path.suffix](path.read_text(errors="replace"))
@@ -24,6 +26,11 @@ def is_flashinfer(text: str) -> bool:
     return isinstance(told, dict) and (
         {"op_type", "axes", "reference"} <= told.keys() or {"sources", "spec"} <= told.keys()
     )
+
+
+def is_gpu_mode(path: Path) -> bool:
+    """Whether ``path`` is a GPU MODE problem: its task.yml, or the folder that holds it."""
+    return (path.name == "task.yml" and path.is_file()) or (path / "task.yml").is_file()
 
 
 def is_kernelbench(text: str) -> bool:

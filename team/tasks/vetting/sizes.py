@@ -66,7 +66,7 @@ def vet_shapes(task: Task, vetted: Vetted) -> None:
     """Shapes that hide work: all of them whole tiles, a single one, or too small to measure."""
     if not _is_varied(task):
         _vet_tiles(task, vetted)
-        if len(task.workloads) == 1:
+        if len(task.all_workloads) == 1:
             vetted.add(
                 "one shape",
                 f"There is one workload, {task.workloads[0].name}, and none is drawn: a kernel for it alone passes.",
@@ -92,7 +92,7 @@ def _is_varied(task: Task) -> bool:
 
 def _vet_tiles(task: Task, vetted: Vetted) -> None:
     extents = [
-        extent for one in task.workloads for buffer in task.buffers for extent in _large(task.shape(buffer, one))
+        extent for one in task.all_workloads for buffer in task.buffers for extent in _large(task.shape(buffer, one))
     ]
     if extents and not any(extent % TILE for extent in extents):
         vetted.add(

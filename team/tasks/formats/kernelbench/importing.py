@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,21 +12,13 @@ from team.errors import UserError
 from team.tasks.first_kernel.names import safe_name
 from team.tasks.first_kernel.trace import draws, traced
 from team.tasks.first_kernel.writing import SUFFIXES, FirstKernel, Function, Language, first_kernel, small_dims
+from team.tasks.formats.imported import Imported, argument_lines, workload_lines
 from team.tasks.formats.kernelbench.problem import TOLERANCES, Built, Problem, result_names
-from team.tasks.spec import TaskSpec, read_spec
+from team.tasks.spec import read_spec
 
 PROBLEM = "problem.py"
 INTERPRETED = 1 << 12  # elements of a launch that Triton's interpreter is asked for
 _DEVICES: dict[Language, str] = {"triton": "cuda", "cuda": "cuda", "cpp": "cpu"}
-
-
-@dataclass(frozen=True)
-class Imported:
-    """The task that was made, and what is to be said about it."""
-
-    folder: Path
-    spec: TaskSpec
-    notes: tuple[str, ...]
 
 
 def import_problem(problem: Problem, folder: Path, language: Language) -> Imported:
@@ -90,6 +82,11 @@ def _elements(problem: Problem, sizes: Mapping[str, int]) -> int | None:
     return sum(one.numel() for one in (*built.tensors().values(), *results))
 
 
+def small_sizes(problem: Problem, most: int) -> dict[str, int]:
+    """The problem's sizes, smaller, so that a launch has at most ``most`` elements as far as its model runs so."""
+    return small_dims(problem.constants, lambda sizes: _elements(problem, sizes), most)
+
+
 @cache
 def _name(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.name).lstrip("_.-0123456789") or "problem"
@@ -127,29 +124,17 @@ def _toml(
         f'source = "{source}"',
         'reference = "reference.py"',
         "",
-        "[arguments]",
-        *(_argument(one.name, kernel, "input", str(one.dtype)) for one in kernel.inputs),
-        *(_argument(one.name, kernel, "output", str(one.dtype)) for one in kernel.outputs),
+        *argument_lines(kernel),
         "",
         f"# As the benchmark has it in {problem.precision}: |got - want| <= atol + rtol * |want|.",
         "[tolerance]",
         f"default = {{ atol = {tolerance}, rtol = {tolerance} }}",
         "",
-        *_workload("workloads", "problem", kernel.dims),
+        *workload_lines("workloads", "problem", kernel.dims),
     ]
     if language == "triton" and small and small != dict(kernel.dims):
-        lines += ["# For Triton's interpreter, where there is no GPU.", *_workload("interpreted", "small", small)]
+        lines += ["# For Triton's interpreter, where there is no GPU.", *workload_lines("interpreted", "small", small)]
     return "\n".join(lines)
-
-
-def _argument(name: str, kernel: FirstKernel, role: str, dtype: str) -> str:
-    extents = ", ".join(one if one.isdigit() else f'"{one}"' for one in kernel.shapes[name])
-    return f'{name} = {{ shape = [{extents}], role = "{role}", dtype = "{dtype.removeprefix("torch.")}" }}'
-
-
-def _workload(table: str, name: str, dims: Mapping[str, int]) -> list[str]:
-    sizes = ", ".join(f"{key} = {value}" for key, value in dims.items())
-    return [f"[[{table}]]", f'name = "{name}"', f"dims = {{ {sizes} }}" if sizes else "dims = {}", ""]
 
 
 def _notes(problem: Problem, kernel: FirstKernel, language: Language) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from problems_on_disk import HEADED, plain, write_problem
 from team.cli import main
 from team.errors import UserError
 from team.tasks.formats.export import export
-from team.tasks.formats.kernelbench.importing import import_problem
+from team.tasks.formats.kernelbench.importing import import_problem, small_sizes
 from team.tasks.formats.kernelbench.problem import read_problem
+from team.tasks.vetting.vetting import vet
 
 ROOT = Path(__file__).parents[4]
 SET = sorted((ROOT / "benchmarks" / "kernelbench_set").glob("level*/*.py"))
@@ -77,10 +78,14 @@ def test_the_script_tells_right_from_wrong(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", SET, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_set_goes_there_and_back(problem: Path, tmp_path: Path) -> None:
-    made = import_problem(read_problem(problem), tmp_path / "task", "cpp")
+    sizes = small_sizes(read_problem(problem), 30000)
+    made = import_problem(read_problem(problem, "fp32", sizes), tmp_path / "task", "cpp")
     solution = export(made.folder, tmp_path / "solution.py")
-    status, found = evaluated(f"{problem}={solution}", "--small", "30000", str(tmp_path / "found.json"))
+    dims = [f"--dim={name}={size}" for name, size in sizes.items()]
+    more = dims if problem.parent.name == "level1" else [*dims, "--no-compile"]
+    status, found = evaluated(f"{problem}={solution}", *more, str(tmp_path / "found.json"))
     assert status == 0, found
+    assert vet(made.folder).findings == []
 
 
 def test_the_set_has_three_levels() -> None:
