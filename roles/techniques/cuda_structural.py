@@ -52,7 +52,7 @@ CARDS = (
         presets=(
             {"items": 32},
             {"items": 8, "lanes0": 16, "lanes1": 64, "lanes2": 128, "lanes3": 256, "lanes4": 512},
-            {"persist": 8},
+            {"items": 8, "lanes0": 16, "lanes1": 64, "lanes2": 128, "lanes3": 256, "lanes4": 512, "odd": "shifted"},
         ),
         rewrite="rows are owned by warps or blocks instead of threads, resident in registers where they fit",
     ),

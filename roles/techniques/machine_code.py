@@ -179,6 +179,7 @@ CARDS: Mapping[str, str] = {
     "async_staging": "multi_stage_pipeline",
     "async_copy_pipeline": "multi_stage_pipeline",
     "wide_staging": "vectorized_access",
+    "shifted_rows": "vectorized_access",
     "wide_loads": "vectorized_access",
     "vectorise_elements": "vectorized_access",
     "shuffle_tree": "warp_shuffle_sync",

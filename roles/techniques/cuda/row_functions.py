@@ -55,6 +55,49 @@ __device__ __forceinline__ void store_row(float* to, const float (&items)[ITEMS]
 """
 
 
+def load_shifted_row(load: str) -> str:
+    """``load_row`` with a choice: a ``SHIFTED`` row begins ``shift`` items after the start of a vector.
+
+    Its first and last vectors are then taken item by item; all of them are where the array is not so shifted itself,
+    which ``TOGETHER`` says.
+    """
+    vector = f"*reinterpret_cast<float4*>(&items[item]) = {loaded(load, 'float4', 'from + c')};"
+    return _shifted("load_row(float (&items)[ITEMS], const float* from", vector, "items[item + part] = from[c + part];")
+
+
+def store_shifted_row(store: str) -> str:
+    """``store_row`` with the same choice."""
+    vector = stored(store, "float4", "to + c", "&items[item]")
+    return _shifted("store_row(float* to, const float (&items)[ITEMS]", vector, "to[c + part] = items[item + part];")
+
+
+def _shifted(head: str, vector: str, one: str) -> str:
+    plain = one.replace("item + part", "item").replace("c + part", "c")
+    return f"""\
+template <int LANES, int V, bool SHIFTED, bool TOGETHER, int ITEMS>
+__device__ __forceinline__ void {head}, int lane, int cols, int shift) {{
+#pragma unroll
+    for (int item = 0; item < ITEMS; item += V) {{
+        const int c = column<LANES, V>(item, lane) - shift;
+        if constexpr (V == 1) {{
+            if (c < cols) {{
+                {plain}
+            }}
+        }} else if (TOGETHER && (!SHIFTED || c >= 0) && c + V <= cols) {{
+            {vector}
+        }} else if (SHIFTED) {{
+#pragma unroll
+            for (int part = 0; part < V; part++) {{
+                if (c + part >= 0 && c + part < cols) {{
+                    {one}
+                }}
+            }}
+        }}
+    }}
+}}
+"""
+
+
 _COMBINED = {"sum": "a + b", "max": "max(a, b)", "min": "min(a, b)"}
 
 

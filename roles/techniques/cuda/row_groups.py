@@ -13,14 +13,36 @@ from roles.techniques.cuda.cache_hints import LOADS, STORES
 from roles.techniques.cuda.design import constants
 from roles.techniques.cuda.enter import Enter
 from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
-from roles.techniques.cuda.row_functions import COLUMN, combine, load_row, store_row
+from roles.techniques.cuda.row_functions import (
+    COLUMN,
+    combine,
+    load_row,
+    load_shifted_row,
+    store_row,
+    store_shifted_row,
+)
 from roles.techniques.cuda.row_writer import RowWriter
 from roles.techniques.cuda.rows import RowProgram, row_program
 from roles.techniques.cuda.serial import CudaHoistReciprocal, CudaStoreOnce
 from roles.techniques.transform import Choices
 
 _RESERVED = frozenset(
-    ["lane", "item", "column", "chunk", "load_row", "store_row", "LANES", "ITEMS", "MOST", "V", "float4"]
+    [
+        "lane",
+        "item",
+        "column",
+        "chunk",
+        "shift",
+        "load_row",
+        "store_row",
+        "LANES",
+        "ITEMS",
+        "MOST",
+        "V",
+        "SHIFTED",
+        "TOGETHER",
+        "float4",
+    ]
 )
 _LANES = ("lanes0", "lanes1", "lanes2", "lanes3", "lanes4")
 
@@ -102,6 +124,7 @@ class RowsFamily:
         "blocks": (1, 2, 4, 8),
         "persist": (0, 4, 2, 8, 1, 16),
         "width": (4, 2, 1),
+        "odd": ("scalar", "shifted"),
         "work": ("once", "as_written"),
         "load": LOADS,
         "store": STORES,
@@ -120,14 +143,16 @@ class RowsFamily:
         source, program = found.source, found.program
         writer = RowWriter(source, program, setting)
         lines = [*_functions(program, writer), *_kernels(self, source, writer)]
-        return rewritten(source, program.kernel, lines, _choice(source, program, int(setting["width"])))
+        return rewritten(source, program.kernel, lines, _choice(source, writer))
 
     def sound(self, setting: Mapping[str, Parameter]) -> bool:
         """See ``Family``: longer rows get no smaller groups, and the blocks asked for fit."""
         lanes = [int(setting[name]) for name in _LANES]
         threads = int(setting["block"]) * int(setting["blocks"])
         registers = threads * (2 * int(setting["items"]) + 24) <= 65536
-        return sorted(lanes) == lanes and threads <= 2048 and registers
+        shifted = setting["odd"] == "shifted"
+        vectors = not shifted or (setting["width"] == 4 and int(setting["persist"]) == 0)
+        return sorted(lanes) == lanes and threads <= 2048 and registers and vectors
 
 
 def _functions(program: RowProgram, writer: RowWriter) -> list[str]:
@@ -136,7 +161,9 @@ def _functions(program: RowProgram, writer: RowWriter) -> list[str]:
     writes = any(step.writes & set(cached) for step in program.passes)
     kinds = sorted({update.kind for step in program.passes for update in step.updates})
     load = str(writer.setting["load"]) if writer.read_only() else "plain"
-    loads, stores = [load_row(load)] if reads else [], [store_row(str(writer.setting["store"]))] if writes else []
+    store = str(writer.setting["store"])
+    moves = (load_shifted_row(load), store_shifted_row(store)) if writer.shifted else (load_row(load), store_row(store))
+    loads, stores = [moves[0]] if reads else [], [moves[1]] if writes else []
     return ["\n".join([COLUMN, *loads, *stores, *(combine(kind, writer.again) for kind in kinds)])]
 
 
@@ -153,9 +180,10 @@ def _kernels(family: RowsFamily, source: Source, writer: RowWriter) -> list[str]
             f"constexpr int MOST = 132 * {name}_persist * ({share});  // of any size: as many threads",
             f"const int blocks = {needed} < MOST ? {needed} : MOST;",
         ]
-    launch = [f"{name}_resident<LANES, 1><<<blocks, dim3(LANES, ROWS)>>>({names});"]
+    odd, even = (f"{width}, true", f"{width}, false") if writer.shifted else ("1", str(width))
+    launch = [f"{name}_resident<LANES, {odd}><<<blocks, dim3(LANES, ROWS)>>>({names});"]
     if width > 1:
-        wide = f"{name}_resident<LANES, {width}><<<blocks, dim3(LANES, ROWS)>>>({names});"
+        wide = f"{name}_resident<LANES, {even}><<<blocks, dim3(LANES, ROWS)>>>({names});"
         launch = [*nest(f"if ({program.cols} % {width} == 0)", [wide], unit)[:-1], *nest("} else", launch, unit)]
     body = [f"constexpr int ROWS = LANES <= 32 ? {name}_block / LANES : 1;  // rows a block", *blocks, *launch]
     shown = ["items", "block", *_LANES, "far", "blocks", *(["persist"] if writer.persistent else [])]
@@ -171,14 +199,16 @@ def _kernels(family: RowsFamily, source: Source, writer: RowWriter) -> list[str]
     ]
 
 
-def _choice(source: Source, program: RowProgram, width: int) -> list[str]:
-    """The host's choice by row length."""
+def _choice(source: Source, writer: RowWriter) -> list[str]:
+    """The host's choice by row length; a row that begins between two vectors takes a vector more."""
+    program, width = writer.program, int(writer.setting["width"])
     kernel, unit = program.kernel, source.indent_unit
     rows, cols = kernel.argument_of(program.rows), kernel.argument_of(program.cols)
     arguments, name = kernel.argument_text, kernel.name
     lines: list[str] = []
     for each in _LANES:
-        fits = f"if ({cols} <= {name}_{each} * {name}_items)"
+        longest = f"({cols} % {width} == 0 ? {cols} : {cols} + {width - 1})" if writer.shifted else cols
+        fits = f"if ({longest} <= {name}_{each} * {name}_items)"
         lines += nest(f"}} else {fits}" if lines else fits, [f"launch_{name}<{name}_{each}>({arguments});"], unit)[:-1]
     far = [f"{name}_long<{name}_far, {each}><<<{rows}, {name}_far>>>({arguments});" for each in (width, 1)]
     walked = far[-1:]

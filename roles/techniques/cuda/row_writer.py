@@ -38,6 +38,11 @@ class RowWriter:
         """True when the one combination of a row is the next to be made for the following row."""
         return self.persistent and len(self._combinations) == 1
 
+    @property
+    def shifted(self) -> bool:
+        """True when rows that begin between two vectors are moved in vectors, too."""
+        return self.setting["odd"] == "shifted"
+
     def resident(self) -> list[str]:
         """The kernel for rows of at most LANES * ITEMS columns."""
         program, unit = self.program, self.source.indent_unit
@@ -47,13 +52,14 @@ class RowWriter:
         threads = f"LANES < {block} ? {block} : LANES"
         bounds = f"__launch_bounds__({threads}, LANES < {block} ? {name}_blocks : 1)"
         head = f"__global__ void {bounds} {name}_resident{restricted(program.kernel)}"
-        return ["template <int LANES, int V>", *nest(head, body, unit)]
+        return [f"template <int LANES, int V{', bool SHIFTED' if self.shifted else ''}>", *nest(head, body, unit)]
 
     def _over_rows(self, steps: list[str]) -> list[str]:
         """The steps for a thread's row, or for all rows that fall to its place in a fixed grid."""
-        if not self.persistent:
-            return [*self._place(), *steps]
         program = self.program
+        if not self.persistent:
+            begun = f"SHIFTED ? static_cast<int>({program.row} * {program.cols} % V) : 0"
+            return [*self._place(), *([f"const int shift = {begun};"] if self.shifted else []), *steps]
         shared = [line for number in range(len(program.steps)) for line in self._loaded(number, same=True)]
         first = f"{program.type} {program.row} = blockIdx.x * blockDim.y + threadIdx.y"
         walk = f"for ({first}; {program.row} < {program.rows}; {program.row} += gridDim.x * blockDim.y)"
@@ -159,17 +165,24 @@ class RowWriter:
         """A call that moves a thread's items of a row, or of one that starts ``chunk`` columns later."""
         row, items = f"&{self._row_start(access)}", f"{array}_items"
         row = row.removeprefix("&").removesuffix("[0]") if row.endswith("[0]") else row
+        together = "true" if offset_of(access, self._variable(access)) else "false"
         row, left = (f"{row} + {chunk}", f"{self.program.cols} - {chunk}") if chunk else (row, self.program.cols)
         ends = (items, row) if function == "load_row" else (row, items)
-        return f"{function}<LANES, V>({ends[0]}, {ends[1]}, lane, {left});"
+        how, more = "", ""
+        if self.shifted:
+            how, more = (", false, true", ", 0") if chunk else (f", SHIFTED, {together} || !SHIFTED", ", shift")
+        return f"{function}<LANES, V{how}>({ends[0]}, {ends[1]}, lane, {left}{more});"
 
-    def _row_start(self, access: Access) -> str:
-        variable = next(
+    def _variable(self, access: Access) -> str:
+        """The column's name where an access stands."""
+        return next(
             step.loop.variable
             for step in self.program.passes
             if any(each.node.id == access.node.id for each in step.accesses)
         )
-        text = renamed(access.node, {variable: "0"})
+
+    def _row_start(self, access: Access) -> str:
+        text = renamed(access.node, {self._variable(access): "0"})
         return re.sub(r" ?\+ ?0\]", "]", text)
 
     def _items(self, step: Pass, cached: Mapping[str, Access], chunk: str = "") -> list[str]:
@@ -178,9 +191,12 @@ class RowWriter:
         body = [line for each in loop.statements for line in self._text(each, swaps)]
         start = text_of(loop.start)
         inside = f"{loop.variable} < {loop.bound_text}"
+        shifted = self.shifted and not chunk
         inside = inside if start == "0" else f"{loop.variable} >= {start} && {inside}"
+        inside = f"(!SHIFTED || {loop.variable} >= 0) && {inside}" if shifted else inside
+        place = f"{f'{chunk} + ' if chunk else ''}column<LANES, V>(item, lane){' - shift' if shifted else ''}"
         element = [
-            f"const int {loop.variable} = {f'{chunk} + ' if chunk else ''}column<LANES, V>(item, lane);",
+            f"const int {loop.variable} = {place};",
             *nest(f"if ({inside})", body, unit),
         ]
         return ["#pragma unroll", *nest("for (int item = 0; item < ITEMS; item++)", element, unit)]
