@@ -48,7 +48,14 @@ def task_of(name: str, folder: Path) -> Path:
         "rmsnorm/rmsnorm_h128",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("gemm/gemm_n128_k2048", "rmsnorm/fused_add_rmsnorm_h2048", DSA, INDEXER)
+            for name in (
+                *("gemm/gemm_n128_k2048", "rmsnorm/fused_add_rmsnorm_h2048", DSA, INDEXER),
+                *("gqa_paged/gqa_paged_decode_h5_kv1_d128_ps1", "gqa_paged/gqa_paged_decode_h6_kv1_d128_ps64"),
+                "gqa_paged/gqa_paged_prefill_causal_h5_kv1_d128_ps64",
+                "gqa_paged/gqa_paged_prefill_causal_h32_kv4_d128_ps1",
+                "gqa_ragged/gqa_ragged_prefill_causal_h5_kv1_d128",
+                "rope/rope_with_cos_sin_cache_neox_style_d128_rd64",
+            )
         ),
     ],
 )
