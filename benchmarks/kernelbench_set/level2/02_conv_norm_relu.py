@@ -9,7 +9,7 @@ class Model(nn.Module):
 
     def __init__(self, channels, filters):
         super().__init__()
-        self.conv = nn.Conv2d(channels, filters, 3, padding=1)
+        self.conv = nn.Conv2d(channels, filters, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(filters)
 
     def forward(self, x):

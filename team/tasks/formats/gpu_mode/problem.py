@@ -75,8 +75,10 @@ class Data:
         return dict(zip(self.names, self.tensors, strict=True))
 
     def filled(self, given: Mapping[str, torch.Tensor]) -> Any:
-        """The same form with copies of other tensors, or of its own: a reference may write to them."""
-        waiting = iter([given.get(name, value).clone() for name, value in self.named().items()])
+        """The same form with copies of other tensors, or of its own beside them: a reference may write to them."""
+        device = next((one.device for one in given.values()), None)
+        own = {name: value if device is None else value.to(device) for name, value in self.named().items()}
+        waiting = iter([given.get(name, value).clone() for name, value in own.items()])
         return _mapped(self.form, lambda _: next(waiting))
 
 

@@ -48,12 +48,11 @@ class Built:
 
     def call(self, given: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """The model's results with other tensors in the place of its own; those that are not given are not read."""
-        floats = [value.dtype for value in given.values() if value.is_floating_point()]
-        state = {key: _alike(value, floats) for key, value in self.state().items()}
+        state = {key: _alike(value, given) for key, value in self.state().items()}
         state |= {self.states[name]: value for name, value in given.items() if name in self.states}
         inputs = list(self.inputs)
         for name, place in self.places.items():
-            inputs[place] = given[name]
+            inputs[place] = given[name] if name in given else _alike(inputs[place], given)
         returned = torch.func.functional_call(self.model, state, tuple(inputs))
         return results_of(returned)
 
@@ -153,9 +152,12 @@ def read_problem(
     return problem
 
 
-def _alike(value: torch.Tensor, floats: Sequence[torch.dtype]) -> torch.Tensor:
-    """A copy, for a batch norm counts in it; floats in the dtype that is computed with."""
-    return value.detach().to(floats[0], copy=True) if floats and value.is_floating_point() else value.detach().clone()
+def _alike(value: torch.Tensor, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """A copy, for a batch norm counts in it; where the given tensors are, floats in the dtype of theirs."""
+    floats = [one.dtype for one in given.values() if one.is_floating_point()]
+    device = next(iter(given.values())).device if given else value.device
+    dtype = floats[0] if floats and value.is_floating_point() else value.dtype
+    return value.detach().to(device=device, dtype=dtype, copy=True)
 
 
 def results_of(returned: Any) -> tuple[torch.Tensor, ...]:

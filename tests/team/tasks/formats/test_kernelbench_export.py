@@ -59,6 +59,7 @@ def evaluated(*arguments: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(out.read_text())
 
 
+@pytest.mark.slow
 def test_the_script_tells_right_from_wrong(tmp_path: Path) -> None:
     text = plain("torch.softmax(x, dim=1)")
     right = export(imported(tmp_path, text), tmp_path / "right.py")

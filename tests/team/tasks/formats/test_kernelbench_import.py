@@ -42,6 +42,20 @@ def test_weights_are_arguments_and_the_reference_is_the_problems_own_model(tmp_p
     torch.testing.assert_close(want["out2"].float(), torch.nn.functional.cross_entropy(y, made["labels"]))
 
 
+BATCHED = HEADED.replace("nn.LayerNorm(classes)", "nn.BatchNorm1d(classes)")
+
+
+def test_the_reference_runs_where_its_inputs_are_and_a_batch_norm_uses_its_batch(tmp_path: Path) -> None:
+    task = imported(tmp_path, BATCHED)
+    assert "norm_running_mean" not in {buffer.name for buffer in task.inputs}
+    made = task.make_inputs(task.workloads[0], 5)
+    there = task.reference(task.workloads[0], {name: value.to("meta") for name, value in made.items()}, double=True)
+    assert {value.device.type for value in there.values()} == {"meta"}  # a stand-in for a card
+    y = torch.nn.functional.linear(made["x"], made["linear_weight"])
+    y = torch.nn.functional.batch_norm(y, None, None, made["norm_weight"], made["norm_bias"], training=True)
+    torch.testing.assert_close(task.reference(task.workloads[0], made)["out1"], torch.relu(y), atol=1e-5, rtol=1e-4)
+
+
 def test_a_weight_that_is_alike_everywhere_is_given_values(tmp_path: Path) -> None:
     task = imported(tmp_path)
     made = task.make_inputs(task.workloads[0], 1)
@@ -64,6 +78,7 @@ def test_the_floor_counts_what_must_move(tmp_path: Path) -> None:
     assert task.floor(task.workloads[0]) == {"flops": 960.0, "bytes_min": 2 * 4 * 960.0}
 
 
+@pytest.mark.slow
 def test_the_judge_accepts_the_first_kernel_and_refuses_a_wrong_one(tmp_path: Path) -> None:
     task = imported(tmp_path)
     judge = Judge(cpu_devices(1)[0], tmp_path / "scratch")
