@@ -10,7 +10,7 @@ from trace_data import shrunk, trace_data, trace_root
 
 from team.errors import UserError
 from team.tasks.formats.flashinfer.dataset import Dataset, read_dataset, read_definition
-from team.tasks.formats.flashinfer.importing import import_problem, kind_of, sorted_out
+from team.tasks.formats.flashinfer.importing import first_kernel, import_problem, kind_of, sorted_out
 from team.tasks.formats.flashinfer.schema import Definition
 from team.tasks.task import Task, load_task
 
@@ -130,6 +130,10 @@ def test_kinds_leave_constants_out(public: Dataset) -> None:
     kinds = {kind_of(definition) for definition in public.definitions.values()}
     assert {"gemm", "rmsnorm", "dsa_topk_indexer_fp8", "top_k_sampling_from_probs"} <= kinds
     assert len(kinds) < 30
+
+
+def test_most_public_definitions_have_a_first_kernel(public: Dataset) -> None:
+    assert sum(first_kernel(definition) is not None for definition in public.definitions.values()) == 97
 
 
 def test_a_recorded_definition_keeps_its_workloads(tmp_path: Path) -> None:
