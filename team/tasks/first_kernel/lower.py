@@ -121,7 +121,7 @@ def _node(work: Lowering, node: Node, known: dict[Node, Any]) -> Any:
     if name not in RULES:
         raise UserError(
             f"The first kernel cannot be written by itself: nobody taught it the operator {name}.",
-            "Write one yourself and give it with --kernel FILE.",
+            "Write a kernel, and make a task of that: kernelteam init KERNEL_FILE",
         )
     arguments = map_arg(node.args, lambda one: known[one])
     keywords = map_arg(dict(node.kwargs), lambda one: known[one])
@@ -137,7 +137,7 @@ def operator_of(node: Node) -> str:
     if node.op != "call_function":
         raise UserError(
             f"The function uses {node.target}, a tensor that is neither an argument nor a number.",
-            "Register it as a buffer, or write a kernel and give it with --kernel FILE.",
+            "Register it as a buffer of the module.",
         )
     schema = getattr(node.target, "_schema", None)
     name = schema.name.split("::")[-1] if schema is not None else getattr(node.target, "__name__", str(node.target))

@@ -151,7 +151,10 @@ def _max_pool(
     work: Lowering, node: Node, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, *_: Any
 ) -> Any:
     if any(user.args[1] == 1 for user in node.users):
-        raise UserError("The places that a max pool found are used.", "Write a kernel and give it with --kernel FILE.")
+        raise UserError(
+            "The places that a max pool found are used.",
+            "Write a kernel, and make a task of that: kernelteam init KERNEL_FILE",
+        )
     dims = 3 if "3d" in str(node.target) else 2
     return [_pool(work, node, x, dims, kernel, stride, padding, dilation, "max", 0), None]
 
@@ -171,7 +174,10 @@ def _avg_pool(
     dims = int(str(node.target).split("avg_pool")[1][0])
     pads = any(_each(padding, dims))
     if ceil_mode or (pads and not count_pad):
-        raise UserError("An average pool leaves out its padding.", "Write a kernel and give it with --kernel FILE.")
+        raise UserError(
+            "An average pool leaves out its padding.",
+            "Write a kernel, and make a task of that: kernelteam init KERNEL_FILE",
+        )
     count = divisor or prod(_each(kernel, dims))
     return _pool(work, node, x, dims, kernel, stride, padding, 1, "sum", None, count)
 
@@ -223,6 +229,9 @@ def _adaptive(work: Lowering, node: Node, x: Value, *_: Any) -> Value:
     dims = 3 if "3d" in str(node.target) else 1 if "1d" in str(node.target) else 2
     sizes, wanted = x.shape[-dims:], shape[-dims:]
     if any(size % want for size, want in zip(sizes, wanted, strict=True)):
-        raise UserError("An adaptive pool has unequal windows.", "Write a kernel and give it with --kernel FILE.")
+        raise UserError(
+            "An adaptive pool has unequal windows.",
+            "Write a kernel, and make a task of that: kernelteam init KERNEL_FILE",
+        )
     kernel = [size // want for size, want in zip(sizes, wanted, strict=True)]
     return _pool(work, node, x, dims, kernel, kernel, 0, 1, "sum", None, prod(kernel))
