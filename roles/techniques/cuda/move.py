@@ -41,11 +41,10 @@ class Move(TreeTransform):
             for name, evidence, _ in writable(family, start):
                 changed = Design(family, name, start, defaults(family))
                 subject = f"the kernel `{name}` in {family.title}"
-                yield from self._changes(source, changed, subject, evidence, crowded=True)
+                yield from self._changes(source, changed, subject, evidence)
 
-    def _changes(
-        self, source: Source, design: Design, subject: str, evidence: str, crowded: bool = False
-    ) -> Iterator[Match]:
+    def _changes(self, source: Source, design: Design, subject: str, evidence: str) -> Iterator[Match]:
+        """The one site: crowded, because the constants of a design are knobs of its file, too."""
         mine = [name for name in self.names if name in design.family.options]
         found = _choices(design, mine, [self.lead] if self.lead else mine, self.rising)
         if found is not None:
@@ -53,7 +52,7 @@ class Move(TreeTransform):
             now = " ".join(f"{name}={design.setting[name]}" for name in mine)
             evidence = f"{evidence}: {now}"
             near = one_at_a_time(choices)
-            yield Match(source.root, subject, evidence, design, None, choices, sound, crowded, near)
+            yield Match(source.root, subject, evidence, design, None, choices, sound, True, near)
 
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The design's text with the options changed."""
