@@ -22,7 +22,14 @@ from roles.techniques.catalog import card_named
 LAW = Policy()
 TEAM = ("explorer-1", "exploiter-1")
 ROLES: dict[str, Role] = dict(zip(TEAM, (Role.EXPLORER, Role.EXPLOITER), strict=True))
-NEEDED = {"matmul": 40, "softmax": 30, "rmsnorm": 30, "reduction": 30, "transpose": 30, "elementwise": 30}
+NEEDED = {
+    "matmul": 40,
+    "softmax": 30,
+    "rmsnorm": 30,
+    "reduction": 30,
+    "transpose": 25,
+    "elementwise": 30,
+}  # turns of both
 
 
 def text_of(example: str) -> str:
