@@ -256,7 +256,7 @@ def export_result(
         typer.Option("--output", "-o", help="the file to write; without suffix: the layout of FlashInfer's contest"),
     ],
 ) -> None:
-    """Write a result back in its task's format: a ModelNew for KernelBench, a solution for FlashInfer-Trace."""
+    """Write a result back in its task's format: a ModelNew, a GPU MODE submission, a FlashInfer-Trace solution."""
     from team.tasks.formats.export import export
 
     typer.echo(f"Wrote {export(place, output)}")
@@ -343,7 +343,10 @@ def profile(
 @app.command()
 def init(
     kernel: Annotated[
-        Path, typer.Argument(help="a kernel with solve(...), a KernelBench problem, a FlashInfer-Trace definition")
+        Path,
+        typer.Argument(
+            help="a kernel with solve(...), a KernelBench or GPU MODE problem, a FlashInfer-Trace definition"
+        ),
     ],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,
     dim: Annotated[list[str] | None, typer.Option("--dim", help="a dimension, e.g. --dim M=256")] = None,
