@@ -1,6 +1,7 @@
 """The command line. Each command is a few lines that call a room; heavy imports happen inside them."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ _WrongUsage = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 def main() -> None:
     """Entry point: whatever the user can mend is one sentence and exit status 2, never a box or a traceback."""
     collect_seldom()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for them reads every package's metadata
     try:
         status = app(args=sys.argv[1:] or ["--help"], prog_name="kernelteam", standalone_mode=False)
     except _WrongUsage as error:
