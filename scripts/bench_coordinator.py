@@ -329,18 +329,20 @@ async def caller(ready: deque[Live], going: Callable[[], bool]) -> None:
             ready.append(agent)
 
 
-async def play(lead: Lead, agents: Agents, count: int, events: int, callers: int, window: int) -> Measured:
-    """All agents join and work until the ledger holds so many events."""
+async def play(lead: Lead, agents: Agents, count: int, events: int, callers: int, window: int = 0) -> Measured:
+    """All agents join and work until the ledger holds so many events. ``window``: events between two looks at the
+    clocks; 0: none."""
     seen = Measured()
     for n in range(count):
         lead.coordination.join(f"agent-{n}", f"agent-{n}", DeviceInfo(kind="cuda", id=f"agent-{n}", name="SIM"), 1)
     state = lead.coordination.state
-    tending = asyncio.create_task(lead.tend())
-    watching = asyncio.create_task(watch(lead, seen, window))
+    beside = [asyncio.create_task(lead.tend())]
+    if window:
+        beside.append(asyncio.create_task(watch(lead, seen, window)))
     ready = deque(Live(f"agent-{n}", lead, agents, seen) for n in range(count))
     await asyncio.gather(*(caller(ready, lambda: state.last_seq < events) for _ in range(callers)))
-    tending.cancel()
-    watching.cancel()
+    for task in beside:
+        task.cancel()
     return seen
 
 
