@@ -18,8 +18,9 @@ SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 
 def terminal() -> Console:
     able = {"TERM": "xterm-256color"}  # whatever terminal the tests themselves were started from
-    size = {"width": 120, "height": 40}
-    return Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", _environ=able, **size)
+    return Console(
+        file=io.StringIO(), force_terminal=True, width=120, height=40, color_system="truecolor", _environ=able
+    )
 
 
 def written(console: Console) -> str:
