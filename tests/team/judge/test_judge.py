@@ -94,7 +94,8 @@ finally:
 """
 
 
-@pytest.mark.parametrize(("room", "launches"), [(10, 7), pytest.param(1, 1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("room", "launches"), [(10, 7), (1, 1)])
 def test_where_few_launches_fit_into_memory_more_is_planted(tmp_path: Path, room: int, launches: int) -> None:
     """51 launches were laid out however large their buffers were, beyond the end of the arena."""
     task = write_task(tmp_path / "task", ONCE, looks=(8,))

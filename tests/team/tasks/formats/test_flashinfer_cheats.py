@@ -43,7 +43,6 @@ CAUGHT = {
     "zeroes its inputs": {Outcome.TAMPERED},
     "works at first only": {Outcome.INCORRECT},
 }
-FAST = {"zeroes its inputs"}
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +85,8 @@ def test_the_screen_has_nothing_against_the_honest_kernel(definition: Definition
     assert screen_python(honest(definition)) == ""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CAUGHT]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAUGHT)
 def test_without_the_screen_outputs_and_inputs_tell(
     name: str, definition: Definition, judged: Callable[[str], Record]
 ) -> None:
