@@ -366,11 +366,17 @@ def init(
     if is_foreign(kernel):
         from team.tasks.formats.entry import import_foreign
 
+        if shape or scalar:
+            raise UserError("A problem says its own shapes and scalars.", "Leave out --shape and --scalar.")
         made, notes = import_foreign(kernel, folder, language, precision, dims_of(dim or []))
         for note in notes:
             typer.echo(note)
         typer.echo(f"Made {made}. Commit it, and see: kernelteam eval {made}")
         return
+    if kernel.is_file() and (language, precision) != ("triton", "fp32"):
+        raise UserError(
+            f"{kernel} is a kernel, in its own language and types.", "Leave out --language and --precision."
+        )
     from team.tasks.scaffold import scaffold
 
     made = scaffold(kernel, folder, dims_of(dim or []), shapes_of(shape or []), scalars_of(scalar or []))

@@ -28,8 +28,9 @@ def import_foreign(
     wanted = cast(Language, _one_of("--language", language, get_args(Language)))
     kind = cast(Precision, _one_of("--precision", precision, get_args(Precision)))
     if is_gpu_mode(path):
-        if sizes:
-            raise UserError("A GPU MODE problem has its sizes in task.yml.", "Leave out --dim.")
+        if sizes or kind != "fp32":
+            told = "A GPU MODE problem has its sizes in task.yml and its types in its own code."
+            raise UserError(told, "Leave out --dim and --precision.")
         problem = gpu_mode.read_problem(path)
         made = import_gpu_mode(problem, (folder or Path(f"{problem.folder.resolve().name}-task")).resolve(), wanted)
     else:
