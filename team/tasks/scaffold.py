@@ -125,7 +125,8 @@ def _device(kernel_file: Path) -> str:
     if kernel_file.suffix in _CPP:
         return "cpu"
     known = ", ".join((".cu", *_CPP))
-    raise UserError(f"{kernel_file.name} is no kernel source that is known.", f"Give a file that ends in {known}.")
+    problems = "a problem of KernelBench (.py), FlashInfer-Trace (.json) or GPU MODE (task.yml)"
+    raise UserError(f"{kernel_file.name} is no kernel that is known.", f"Give a file that ends in {known}, or {problems}.")
 
 
 def _refuse_unknown(
