@@ -126,7 +126,9 @@ def _device(kernel_file: Path) -> str:
         return "cpu"
     known = ", ".join((".cu", *_CPP))
     problems = "a problem of KernelBench (.py), FlashInfer-Trace (.json) or GPU MODE (task.yml)"
-    raise UserError(f"{kernel_file.name} is no kernel that is known.", f"Give a file that ends in {known}, or {problems}.")
+    raise UserError(
+        f"{kernel_file.name} is no kernel that is known.", f"Give a file that ends in {known}, or {problems}."
+    )
 
 
 def _refuse_unknown(
