@@ -127,7 +127,7 @@ def _device(kernel_file: Path) -> str:
     known = ", ".join((".cu", *_CPP))
     problems = "a problem of KernelBench (.py), FlashInfer-Trace (.json) or GPU MODE (task.yml)"
     raise UserError(
-        f"{kernel_file.name} is no kernel that is known.", f"Give a file that ends in {known}, or {problems}."
+        f"{kernel_file.name} is no kernel source that is known.", f"Give a file that ends in {known}, or {problems}."
     )
 
 
