@@ -1,7 +1,7 @@
 """Evaluate ModelNew files by KernelBench's own rules, apart from our judge; eager and torch.compile in the same run.
 
 usage: python scripts/kernelbench_eval.py PROBLEM=SOLUTION ... [--device cuda|cpu] [--precision fp32|fp16|bf16]
-           [--trials 5] [--repeats 100] [--dim NAME=SIZE ...] [--no-compile] [-o FILE]
+           [--trials 5] [--repeats 100] [--seconds 20] [--dim NAME=SIZE ...] [--no-compile] [-o FILE]
 
 The rules: seed 42 before each model is made, so both draw the same weights; seeds of the correctness trials come from a
 generator with seed 42; results are compared in shape and by allclose with the precision's tolerance; times are of
@@ -9,8 +9,10 @@ CUDA events around one call after the L2 cache was overwritten, three calls to w
 the host's clock on a CPU. ``fast_p`` is the share of all problems that are right and more than p times faster.
 
 Where this differs, it is stricter or says more: integer inputs keep their dtype, several results are compared one by
-one, dtypes must agree, and medians are printed beside means. A file is executed in this process: for the truth about a
-kernel that nobody vouches for, there is the judge.
+one, dtypes must agree, and medians are printed beside means. The three sides are timed in turn, in rounds, so that what
+drifts meets all of them; an interval (95 %, Student) is of the rounds' log ratios. Calls of many milliseconds are
+repeated less often, within about ``--seconds`` a problem; ``--repeats 0`` times nothing and compiles everything once. A
+file is executed in this process: for the truth about a kernel that nobody vouches for, there is the judge.
 """
 
 import argparse
@@ -21,15 +23,19 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from math import exp, log
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import exp, log, sqrt
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from team.tasks.formats.kernelbench.problem import (
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from protocol.two_level import student_quantile  # noqa: E402
+from team.tasks.formats.kernelbench.problem import (  # noqa: E402
     DTYPES,
     TOLERANCES,
     Precision,
@@ -43,11 +49,15 @@ SEED = 42
 WARM_UP = 3
 THRASH_BYTES = 256 << 20
 SPEEDUPS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+ROUNDS = 10
+CONFIDENCE = 0.95
+BASELINES = ("eager", "compile")
 
 
 @dataclass
 class Result:
-    """What one file did. Times are medians and means of one call (milliseconds)."""
+    """What one file did. Times are medians and means of one call (milliseconds), ``speedup`` by baseline is [low,
+    estimate, high]."""
 
     problem: str
     correct: bool
@@ -56,11 +66,14 @@ class Result:
     mean_ms: float | None = None
     eager_ms: float | None = None
     compile_ms: float | None = None
+    speedup: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    repeats: int = 0
+    uncompiled: str = ""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How to evaluate."""
+    """How to evaluate; ``seconds`` bounds the timed calls of a problem."""
 
     device: str
     precision: Precision
@@ -68,6 +81,15 @@ class Rules:
     repeats: int
     dims: Mapping[str, int]
     compiled: bool
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """One thing that is timed; the benchmark times the candidate with autograd's bookkeeping, baselines without."""
+
+    call: Callable[[], Any]
+    graded: bool = False
 
 
 def evaluate(problem_path: Path, solution: Path, rules: Rules) -> Result:
@@ -87,19 +109,38 @@ def evaluate(problem_path: Path, solution: Path, rules: Rules) -> Result:
         return Result(problem_path.stem, False, reason)
     torch.manual_seed(SEED)
     inputs = _moved(parts["get_inputs"](), problem, rules)
-    own = _times(lambda: ours(*inputs), rules)
-    with torch.no_grad():
-        eager = _times(lambda: reference(*inputs), rules)
-        better = _compiled(reference, inputs, rules) if rules.compiled else None
-    return Result(
-        problem_path.stem,
-        True,
-        "",
-        statistics.median(own),
-        statistics.fmean(own),
-        statistics.median(eager),
-        statistics.median(better) if better else None,
-    )
+    sides = {"own": Side(lambda: ours(*inputs), graded=True), "eager": Side(lambda: reference(*inputs))}
+    result = Result(problem_path.stem, True, "")
+    if rules.compiled:
+        better = torch.compile(reference)
+        sides["compile"] = Side(lambda: better(*inputs))
+        result.uncompiled = _refusal(sides["compile"])
+        if result.uncompiled:
+            del sides["compile"]
+    if rules.repeats:
+        _timed(result, sides, rules)
+    return result
+
+
+def _timed(result: Result, sides: Mapping[str, Side], rules: Rules) -> None:
+    """Times of every side into the result."""
+    rounds = _rounds(sides, rules)
+    every = {name: [one for times in found for one in times] for name, found in rounds.items()}
+    result.repeats = len(every["own"])
+    result.median_ms, result.mean_ms = statistics.median(every["own"]), statistics.fmean(every["own"])
+    result.eager_ms = statistics.median(every["eager"])
+    result.compile_ms = statistics.median(every["compile"]) if "compile" in every else None
+    own = [statistics.median(times) for times in rounds.pop("own")]
+    for name, found in rounds.items():
+        result.speedup[name] = interval([statistics.median(times) for times in found], own)
+
+
+def interval(others: Sequence[float], own: Sequence[float]) -> tuple[float, float, float]:
+    """(low, estimate, high) of how many times faster ``own`` is, from times of as many rounds, two at least."""
+    ratios = [log(other / one) for other, one in zip(others, own, strict=True)]
+    centre, count = statistics.fmean(ratios), len(ratios)
+    half = student_quantile(0.5 + CONFIDENCE / 2, count - 1) * statistics.stdev(ratios) / sqrt(count)
+    return exp(centre - half), exp(centre), exp(centre + half)
 
 
 def _loaded(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -158,23 +199,39 @@ def _finish(rules: Rules) -> None:
         torch.cuda.synchronize()
 
 
-def _compiled(reference: Any, inputs: list[Any], rules: Rules) -> list[float]:
-    """torch.compile on the same model; the call compiles in the warm-up."""
-    compiled = torch.compile(reference)
+def _refusal(side: Side) -> str:
+    """Why torch.compile does not take the model, in one line; the call compiles it."""
     try:
-        return _times(lambda: compiled(*inputs), rules)
-    except RuntimeError as error:
-        print(f"torch.compile: {str(error).splitlines()[0]}", file=sys.stderr)
-        return []
+        _in_mode(side, side.call)
+    except Exception as error:  # noqa: BLE001  a compiler's own errors are of many kinds
+        return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    return ""
 
 
-def _times(call: Callable[[], Any], rules: Rules) -> list[float]:
-    """Milliseconds of each call but the first."""
-    for _ in range(WARM_UP):
-        call()
-    _finish(rules)
+def _in_mode(side: Side, call: Callable[[], Any]) -> Any:
+    with torch.set_grad_enabled(side.graded):
+        return call()
+
+
+def _rounds(sides: Mapping[str, Side], rules: Rules) -> dict[str, list[list[float]]]:
+    """Milliseconds of each call but the first of a round, by side and round."""
     once = _by_events if rules.device == "cuda" else _by_the_host
-    return [once(call) for _ in range(rules.repeats + 1)][1:]
+    begun = time.perf_counter()
+    for side in sides.values():
+        for _ in range(WARM_UP):
+            _in_mode(side, side.call)
+    _finish(rules)
+    spent = (time.perf_counter() - begun) / WARM_UP  # seconds of one call of each side
+    many = max(1, min(rules.repeats // ROUNDS, int(rules.seconds / ROUNDS / max(spent, 1e-6))))
+    found: dict[str, list[list[float]]] = {name: [] for name in sides}
+    until = time.perf_counter() + rules.seconds
+    for number in range(ROUNDS):
+        if number >= 2 and time.perf_counter() > until:
+            break
+        for name, side in sides.items():
+            times = [_in_mode(side, lambda side=side: once(side.call)) for _ in range(many + 1)]
+            found[name].append(times[1:])
+    return found
 
 
 def _by_events(call: Callable[[], Any]) -> float:
@@ -196,20 +253,20 @@ def _by_the_host(call: Callable[[], Any]) -> float:
 
 def summary(results: list[Result]) -> dict[str, Any]:
     """fast_p over eager and over torch.compile, and geometric means over the right ones."""
-    found: dict[str, Any] = {"problems": len(results), "correct": sum(one.correct for one in results)}
-    for name in ("eager_ms", "compile_ms"):
-        speedups = [
-            other / one.median_ms
-            for one in results
-            if one.correct and one.median_ms and (other := getattr(one, name)) is not None
-        ]
-        if speedups:
-            against = name.removesuffix("_ms")
-            found[f"fast_p over {against}"] = {
-                str(p): sum(one > p for one in speedups) / len(results) for p in SPEEDUPS
-            }
-            found[f"geometric mean over {against}"] = exp(statistics.fmean(map(log, speedups)))
+    right = [one for one in results if one.correct]
+    found: dict[str, Any] = {"problems": len(results), "correct": len(right)}
+    for against in BASELINES:
+        known = [one.speedup[against] for one in right if against in one.speedup]
+        if known:
+            found[f"fast_p over {against}"] = _shares([middle for _, middle, _ in known], len(results))
+            found[f"fast_p over {against}, beyond doubt"] = _shares([low for low, _, _ in known], len(results))
+            found[f"geometric mean over {against}"] = exp(statistics.fmean(log(middle) for _, middle, _ in known))
     return found
+
+
+def _shares(speedups: Sequence[float], problems: int) -> dict[str, float]:
+    """fast_p for every p: the share of all problems, wrong and untimed ones too, that are more than p times faster."""
+    return {str(p): sum(one > p for one in speedups) / problems for p in SPEEDUPS}
 
 
 def _row(one: Result) -> str:
@@ -217,7 +274,8 @@ def _row(one: Result) -> str:
         return f"{one.problem:34} wrong: {one.reason}"
     times = [one.median_ms, one.eager_ms, one.compile_ms]
     shown = [f"{value:10.4f}" if value is not None else f"{'-':>10}" for value in times]
-    return f"{one.problem:34} right {' '.join(shown)}"
+    shown += [f"{name} {middle:.3f}x [{low:.3f}, {high:.3f}]" for name, (low, middle, high) in one.speedup.items()]
+    return f"{one.problem:34} right {' '.join(shown)}{' torch.compile: ' + one.uncompiled if one.uncompiled else ''}"
 
 
 def main() -> int:
@@ -228,12 +286,13 @@ def main() -> int:
     parser.add_argument("--precision", choices=list(DTYPES), default="fp32")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of timed calls a problem, about")
     parser.add_argument("--dim", action="append", default=[], help="another value of a top-level size, in both files")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     dims = {name: int(size) for name, _, size in (one.partition("=") for one in given.dim)}
-    rules = Rules(given.device, given.precision, given.trials, given.repeats, dims, not given.no_compile)
+    rules = Rules(given.device, given.precision, given.trials, given.repeats, dims, not given.no_compile, given.seconds)
     print(f"{'problem':40} {'median ms':>10} {'eager':>10} {'compile':>10}")
     results: list[Result] = []
     for pair in given.pairs:
