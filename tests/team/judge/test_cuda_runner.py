@@ -175,3 +175,9 @@ def test_it_makes_no_difference_which_side_of_a_pair_runs_first() -> None:
     """The one whose context had not run last paid a sixth of its sample."""
     said = run_python([str(ROOT / "scripts" / "order_of_sides.py"), "--sizes", str(1 << 20)])
     logging.getLogger(__name__).info("%s", said)
+
+
+@pytest.mark.gpu
+def test_a_stream_keeps_its_rate_through_the_whole_arena() -> None:
+    """A launch among eight on slots of their own took twice as long as one alone, while arenas ended within a page."""
+    run_python([str(ROOT / "scripts" / "large_pages.py")])
