@@ -44,9 +44,11 @@ class Kernel:
         return ", ".join(text_of(each) for each in self.launch.arguments)
 
     def argument_of(self, parameter: str) -> str:
-        """What the host passes for a parameter."""
+        """What the host passes for a parameter; an expression gets parentheses, to be a part of a larger one."""
         names = [each.name for each in self.parameters]
-        return text_of(self.launch.arguments[names.index(parameter)])
+        found = self.launch.arguments[names.index(parameter)]
+        whole = found.type in ("identifier", "number_literal", "parenthesized_expression", "call_expression")
+        return text_of(found) if whole else f"({text_of(found)})"
 
     def is_parameter(self, name: str) -> bool:
         """True for the name of a parameter."""
