@@ -77,6 +77,18 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (ELEMENTS, "scale_shift", {"vectors": 4, "load": "__ldcs", "store": "__stcs", "blocks": 2}, [[5, 133], [3, 1024]]),
     (TRANSPOSE, "transpose", {"width": 4, "group": 2, "load": "__ldg"}, [[72, 100], [70, 33]]),
     (TRANSPOSE, "transpose", {"layout": "swizzled"}, [[72, 100], [70, 33]]),
+    (
+        TRANSPOSE,
+        "transpose",
+        {"odd": "shifted", "rows": 16, "load": "__ldg"},
+        [[72, 100], [70, 33], [129, 131], [1, 3], [66, 64], [7, 200]],
+    ),
+    (
+        TRANSPOSE,
+        "transpose_writes",
+        {"odd": "shifted", "tile": 128, "rows": 32, "shared": "dynamic", "store": "__stcs"},
+        [[132, 100], [70, 133]],
+    ),
     (TRANSPOSE, "transpose", {"tile": 128, "rows": 16, "shared": "dynamic"}, [[132, 100], [70, 133]]),
     (
         TRANSPOSE,
@@ -109,6 +121,15 @@ def design(family: Family, example: str, setting: Setting) -> str:
 def test_a_design_keeps_the_result(family: Family, example: str, setting: Setting, shapes, workbench) -> None:
     text = design(family, example, setting)
     assert workbench.cuda_error(text, TOUCHED[example][1], shapes) <= 1.0, text
+
+
+def test_a_size_that_the_host_computes_is_taken_as_a_whole(workbench) -> None:
+    source, problem, _ = TOUCHED["transpose"]
+    computed = source.replace("(input, output, rows, cols);", "(input, output, rows << 0, cols | 0);")
+    text = written(TRANSPOSE, computed, kernel_of(TRANSPOSE, "transpose"), defaults(TRANSPOSE))
+    assert text is not None
+    assert "rows << 0" in text
+    assert workbench.cuda_error(text, problem, [[72, 100], [70, 33]]) == 0.0
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)

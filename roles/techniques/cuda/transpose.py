@@ -20,10 +20,12 @@ from roles.techniques.cuda.launches import Kernel, kernels_in, rewritten
 from roles.techniques.cuda.planes import Plane, all_accesses, apart, plane_of
 from roles.techniques.cuda.shared_memory import DYNAMIC, RESERVED, SHARED, declared, fits, launched
 from roles.techniques.cuda.signature import restricted
+from roles.techniques.cuda.transpose_shifted import RESERVED as SHIFTED_NAMES
+from roles.techniques.cuda.transpose_shifted import ShiftedWriter, shifted_bytes
 from roles.techniques.transform import Choices
 
 _NAMES = "tile slow_at fast_at at part step items V THREADS STEPS block_at band band_top band_rows swizzled spread"
-_RESERVED = frozenset(_NAMES.split()) | RESERVED
+_RESERVED = frozenset(_NAMES.split()) | RESERVED | SHIFTED_NAMES
 _MOST_MOVES = 32  # of single values by one thread; each waits in a register until it is put into the tile
 
 _SWIZZLE = """\
@@ -91,6 +93,7 @@ class TransposeFamily:
         "blocks": (1, 2, 4, 8),
         "group": (0, 4, 8, 16, 2),
         "width": (4, 1, 2),
+        "odd": ("scalar", "shifted"),
         **SHARED,
         "load": LOADS,
         "store": STORES,
@@ -111,7 +114,8 @@ class TransposeFamily:
         padded = [] if _swizzled(setting) else ["padding"]
         shown = constants(kernel, self, setting, ["tile", "rows", *padded, "blocks", *group])
         writer = TransposeWriter(source, found, setting)
-        return rewritten(source, found.plane.kernel, [*shown, "", *writer.kernel()], writer.launch())
+        kernels = [*writer.kernel(), *(["", *writer.shifted.kernel()] if _shifted(setting) else [])]
+        return rewritten(source, found.plane.kernel, [*shown, "", *kernels], writer.launch())
 
     def sound(self, setting: Mapping[str, Parameter]) -> bool:
         """See ``Family``: the blocks asked for fit, and a block's threads find whole vectors to move."""
@@ -120,11 +124,18 @@ class TransposeFamily:
         padded = not _swizzled(setting) or padding == self.options["padding"][0]  # which a swizzled tile ignores
         shared = 4 * tile * (tile if _swizzled(setting) else tile + padding)
         moves = threads <= tile * tile // int(setting["width"]) and tile * tile <= _MOST_MOVES * threads
+        if _shifted(setting):
+            known = setting["width"] == 4 and not _swizzled(setting) and setting["group"] == 0
+            moves = moves and known and fits(setting, shifted_bytes(tile))
         return moves and padded and threads * blocks <= 2048 and shared * blocks <= DYNAMIC and fits(setting, shared)
 
 
 def _swizzled(setting: Mapping[str, Parameter]) -> bool:
     return setting["layout"] == "swizzled"
+
+
+def _shifted(setting: Mapping[str, Parameter]) -> bool:
+    return setting["odd"] == "shifted"
 
 
 @lru_cache(maxsize=32)
@@ -174,6 +185,14 @@ class TransposeWriter:
             "template <int V>",
             *nest(head, body, self._unit),
         ]
+
+    @property
+    def shifted(self) -> ShiftedWriter:
+        """The instance for extents that are no multiple of a vector."""
+        found = self.found
+        value = substituted(found.value, [(found.read, "items[step][part]")])
+        names = (found.p, found.q, value, text_of(found.read), text_of(found.target))
+        return ShiftedWriter(self.source, self.setting, found.plane, *names)
 
     def _extents(self) -> str:
         name = self._name
@@ -255,7 +274,8 @@ class TransposeWriter:
         body = call(1)
         if width > 1:
             aligned = f"if ({across} % {width} == 0 && {down} % {width} == 0)"
-            body = [*nest(aligned, call(width), self._unit)[:-1], *nest("} else", call(1), self._unit)]
+            other = self.shifted.launch() if _shifted(self.setting) else call(1)
+            body = [*nest(aligned, call(width), self._unit)[:-1], *nest("} else", other, self._unit)]
         return nest(f"if ({across} > 0 && {down} > 0)", body, self._unit)
 
 
