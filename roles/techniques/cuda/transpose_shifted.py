@@ -18,7 +18,7 @@ from roles.techniques.cuda.planes import Plane
 from roles.techniques.cuda.shared_memory import declared, launched
 from roles.techniques.cuda.signature import restricted
 
-RESERVED = frozenset("SECTOR HEIGHT PITCH VECTORS LOADS STORES shift piece".split())
+RESERVED = frozenset(["SECTOR", "HEIGHT", "PITCH", "VECTORS", "LOADS", "STORES", "shift", "piece"])
 SECTOR, VECTOR = 8, 4  # floats
 
 
