@@ -259,9 +259,11 @@ def export_result(
     ],
 ) -> None:
     """Write a result back in its task's format: a ModelNew, a GPU MODE submission, a FlashInfer-Trace solution."""
-    from team.tasks.formats.export import export
+    from team.tasks.formats.export import export, remark_on
 
     typer.echo(f"Wrote {export(place, output)}")
+    if remark := remark_on(place):
+        typer.echo(remark)
 
 
 @app.command()

@@ -23,6 +23,7 @@ from team.evaluation import CleanRoom, Unfit, clean_room
 from team.launch import state_of
 from team.report.submission_note import submission_note
 from team.runs import Run
+from team.tasks.formats.recognised import was_imported
 from team.workspace.hub import Hub
 from team.workspace.objects import Refused
 from team.workspace.submit import check_target, names_taken, previous, push, submit
@@ -127,7 +128,8 @@ class _Submission:
         )
 
     def _packed(self, tree: Path, current: SubmissionState, note: str) -> Path:
-        """The artifact, made again from the clean clone: the kernel's files, and the note beside them."""
+        """The artifact, made again from the clean clone: the kernel's files, the file that the task's own format has
+        for a result, and the note beside them."""
         folder = self._run.folder / "submissions" / name_of(self._tag, current.started.version)
         shutil.rmtree(folder, ignore_errors=True)
         for name in self._state.started.editable:
@@ -136,6 +138,11 @@ class _Submission:
                 shutil.copyfile(tree / name, folder / name)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"submission_{_in_path(self._tag)}.md").write_text(note)
+        if was_imported(self._run.trusted):
+            from team.tasks.formats.export import artifact  # it brings torch, which other submissions do without
+
+            name, text = artifact(self._run.trusted, tree)
+            (folder / name).write_text(text)
         return folder
 
     def _committed(self, current: SubmissionState, note: str) -> str:

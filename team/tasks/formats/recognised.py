@@ -17,6 +17,12 @@ def is_foreign(path: Path) -> bool:
     return _KNOWN[path.suffix](path.read_text(errors="replace"))
 
 
+def was_imported(task: Path) -> bool:
+    """Whether a task folder was made of a problem in another format: its reference says so."""
+    reference = task / "reference.py"
+    return reference.is_file() and "from team.tasks.formats." in reference.read_text(errors="replace")
+
+
 def is_flashinfer(text: str) -> bool:
     """Whether a JSON text is a FlashInfer-Trace definition or solution, by its keys."""
     try:
