@@ -44,6 +44,14 @@ def matmul_bt(m, n, k, rng):
     return matmul(m, n, k, rng, transposed=True)
 
 
+def matmul_of_longer_rows(m, n, k, rng):
+    """Rows of whole vectors, longer than what is multiplied; behind it lies what is no number."""
+    down, across = k + 8 - k % 4, n + 8 - n % 4
+    a, b, c = guarded((m, down), rng), guarded((k, across), rng), guarded((m, n))
+    a[:, k:], b[:, n:] = np.nan, np.nan
+    return [a, b, c, m, n, k, down, across], c, a[:, :k].astype(float) @ b[:, :n].astype(float)
+
+
 def dense(m, n, k, rng):
     (a, b, c, *_), out, product = matmul(m, n, k, rng)
     bias = guarded((n,), rng)

@@ -46,6 +46,19 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
         {"bm": 128, "bn": 64, "bk": 32, "staging": "async", "stages": 3, "shared": "dynamic", "small": 66, "splits": 2},
         [[130, 68, 100], [65, 67, 70]],
     ),
+    (MATMUL_TENSOR, "matmul", {"staging": "ahead", "stages": 3}, [[70, 33, 41], [36, 132, 20], [3, 5, 1]]),
+    (
+        MATMUL_TENSOR,
+        "matmul_transposed",
+        {"staging": "ahead", "bk": 32, "wn": 64, "group": 4},
+        [[70, 33, 41], [36, 68, 100]],
+    ),
+    (
+        MATMUL_TENSOR,
+        "dense",
+        {"staging": "ahead", "stages": 3, "wn": 16, "splits": 2, "small": 66},
+        [[70, 36, 65], [65, 20, 132]],
+    ),
     (
         MATMUL_TILE,
         "dense",
@@ -130,6 +143,15 @@ def test_a_size_that_the_host_computes_is_taken_as_a_whole(workbench) -> None:
     assert text is not None
     assert "rows << 0" in text
     assert workbench.cuda_error(text, problem, [[72, 100], [70, 33]]) == 0.0
+
+
+@pytest.mark.parametrize("staging", ["registers", "ahead"])
+def test_what_lies_behind_the_depth_in_longer_rows_is_not_multiplied(staging: str, workbench) -> None:
+    source = TOUCHED["matmul"][0].replace("int K)", "int K, int lda, int ldb)").replace("N, K);", "N, K, lda, ldb);")
+    source = source.replace("row * K + k", "row * lda + k").replace("k * N + col", "k * ldb + col")
+    text = written(MATMUL_TENSOR, source, "matmul", {**defaults(MATMUL_TENSOR), "staging": staging})
+    assert text is not None
+    assert workbench.cuda_error(text, "matmul_of_longer_rows", [[36, 40, 41], [33, 35, 40]]) <= 1.0
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)

@@ -82,14 +82,19 @@ class Staging:
     @property
     def direct(self) -> bool:
         """True when elements go to shared memory without passing through registers."""
-        return self.setting["staging"] == "async"
+        return self.setting["staging"] != "registers"
 
     def wide_when(self) -> str:
-        """The condition on parameters under which four neighbours of a row may move at once; empty for never."""
-        pitches = {each.pitch for each in operands_of(self.product)}
-        if self.setting["width"] != 4 or "" in pitches:
+        """The condition on parameters under which four neighbours of a row may move at once; empty for never.
+
+        Rows may be longer than what the product reads of them: then the last four of a row hold what lies behind it.
+        """
+        operands = operands_of(self.product)
+        if self.setting["width"] != 4 or not all(each.pitch for each in operands):
             return ""
-        return " && ".join(f"{each} % 4 == 0" for each in sorted(pitches))
+        plane, depth = self.product.plane, text_of(self.product.reduction.loop.bound)
+        extents = {depth if each.along else plane.bound[each.index] for each in operands}
+        return " && ".join(f"{each} % 4 == 0" for each in sorted(extents | {each.pitch for each in operands}))
 
     def natural(self, operand: Operand) -> bool:
         """True when the tile keeps the operand's own order, False when depth is its slow index."""

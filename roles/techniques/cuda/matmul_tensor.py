@@ -22,34 +22,23 @@ from roles.techniques.cpp.syntax import Source
 from roles.techniques.cuda.design import constants
 from roles.techniques.cuda.enter import Enter
 from roles.techniques.cuda.launches import Kernel
+from roles.techniques.cuda.matmul_ahead import AheadWriter
 from roles.techniques.cuda.matmul_launch import Launching
 from roles.techniques.cuda.matmul_operands import RESERVED, Operand, Staging, operands_of
+from roles.techniques.cuda.matmul_pipeline import RESERVED as AHEAD_NAMES
+from roles.techniques.cuda.matmul_pipeline import possible, tile_bytes
 from roles.techniques.cuda.matmul_tile import launch_options, loads, products_in, shared_bytes, staged
 from roles.techniques.cuda.products import Product, is_plain_product
 from roles.techniques.cuda.shared_memory import SHARED, declared, fits, suited
 from roles.techniques.cuda.signature import restricted
+from roles.techniques.cuda.tf32_parts import MULTIPLY, SPLIT
 from roles.techniques.transform import Choices
 
 _NAMES = """
-lane warp warp_row warp_col quad place split multiply a_high a_low b_high b_low inner deep INSIDE WM WN sums tm tn
+lane warp warp_row warp_col quad place split multiply begin a_high a_low b_high b_low inner deep INSIDE WM WN sums tm tn
 """
-_OWN = frozenset(_NAMES.split())
-
-_PARTS = """\
-// The two TF32 parts of a value: its first bits, and the rest, of which the tensor core reads the first bits.
-__device__ __forceinline__ void split(float value, unsigned& high, unsigned& low) {
-    high = __float_as_uint(value) & 0xffffe000u;
-    low = __float_as_uint(value - __uint_as_float(high));
-}
-
-// Adds the product of 16 x 8 and 8 x 8 TF32 values to 16 x 8 sums, four of which a thread holds.
-__device__ __forceinline__ void multiply(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-"""
+_OWN = frozenset(_NAMES.split()) | AHEAD_NAMES
+_LOOSE = ("pad", "unroll", "inside")  # options of tiles that are not ahead
 
 
 @dataclass(frozen=True)
@@ -115,7 +104,8 @@ class TensorWriter:
         ]
         bounds = f"__launch_bounds__({launching.threads}, {name}_blocks)"
         return [
-            _PARTS,
+            SPLIT,
+            MULTIPLY,
             "// matmul_tensor: tensor cores on the two TF32 parts of every value, three products for each; a tensor",
             "// core truncates as it adds, so it adds a few terms alone and the rest is added with rounding.",
             launching.template(),
@@ -193,7 +183,7 @@ class MatmulTensorFamily:
         "group": (0, 4, 8, 16),
         "splits": (1, 2, 4, 8),
         "small": (0, 132, 264, 66),
-        "staging": ("registers", "async"),
+        "staging": ("registers", "async", "ahead"),
         "width": (4, 1),
         **SHARED,
     }
@@ -209,8 +199,9 @@ class MatmulTensorFamily:
         """See ``Family``."""
         for product in products_in(source, RESERVED | _OWN):
             if product.plane.kernel.name == kernel and is_plain_product(product):
-                writer = TensorWriter(source, product, setting)
-                names = ["bm", "bn", "bk", "wm", "wn", "stages", "pad", "unroll", "inside", "blocks"]
+                ahead = setting["staging"] == "ahead" and possible(product)
+                writer = (AheadWriter if ahead else TensorWriter)(source, product, setting)
+                names = ["bm", "bn", "bk", "wm", "wn", "stages", *(() if ahead else _LOOSE), "blocks"]
                 shown = constants(kernel, self, setting, [*names, *launch_options(setting)])
                 lines = [*shown, "", *writer.launching.scratch(), *writer.kernel()]
                 text = writer.launching.placed(lines)
@@ -221,14 +212,18 @@ class MatmulTensorFamily:
         """See ``Family``: 2 to 16 warps, fragments within the registers, 48 KB."""
         bm, bn, wm, wn = (int(setting[name]) for name in ("bm", "bn", "wm", "wn"))
         blocks, small = int(setting["blocks"]), int(setting["small"])
+        ahead = setting["staging"] == "ahead"
+        size = tile_bytes if ahead else shared_bytes
         half = {**setting, **_halved(bm, bn, wm, wn), "small": 0}
-        if small and not (min(bm, bn) >= 64 and self.sound({**half, "shared": suited(shared_bytes(half))})):
+        if small and not (min(bm, bn) >= 64 and self.sound({**half, "shared": suited(size(half))})):
+            return False
+        if ahead and (setting["bk"] == 8 or any(setting[name] != self.options[name][0] for name in _LOOSE)):
             return False
         warps = (bm // wm) * (bn // wn)
         whole = bm % wm == 0 and bn % wn == 0 and 2 <= warps <= 16 and wm * wn <= 2048
         whole = whole and int(setting["bk"]) % int(setting["inside"]) == 0
         registers = blocks * 32 * warps * (wm * wn // 32 + (wm + wn) // 2 + 64) <= 65536
-        return whole and registers and staged(setting) and fits(setting, shared_bytes(setting))
+        return whole and registers and staged(setting) and fits(setting, size(setting))
 
 
 def _halved(bm: int, bn: int, wm: int, wn: int) -> dict[str, Parameter]:

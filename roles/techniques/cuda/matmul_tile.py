@@ -153,7 +153,7 @@ def launch_options(setting: Mapping[str, Parameter]) -> list[str]:
 
 def staged(setting: Mapping[str, Parameter]) -> bool:
     """True when the buffers suit the staging: two for registers, any for asynchronous copies."""
-    return setting["staging"] == "async" or setting["stages"] == 2
+    return setting["staging"] != "registers" or setting["stages"] == 2
 
 
 class MatmulTileFamily:

@@ -1,0 +1,100 @@
+"""Renders a product on tensor cores with operands ahead of their use (see ``matmul_pipeline``)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from protocol.messages import Parameter
+from roles.techniques.cpp.render import nest
+from roles.techniques.cpp.syntax import Source
+from roles.techniques.cuda.matmul_launch import Launching
+from roles.techniques.cuda.matmul_pipeline import AheadStaging
+from roles.techniques.cuda.matmul_tile import loads
+from roles.techniques.cuda.products import Product
+from roles.techniques.cuda.shared_memory import declared
+from roles.techniques.cuda.signature import restricted
+from roles.techniques.cuda.tf32_parts import BEGIN, MULTIPLY, SPLIT
+
+
+@dataclass(frozen=True)
+class AheadWriter:
+    """A warp owns WM x WN outputs in pieces of 8 rows and 16 columns; eight terms at a time are added inside a core."""
+
+    source: Source
+    product: Product
+    setting: Mapping[str, Parameter]
+
+    @property
+    def _unit(self) -> str:
+        return self.source.indent_unit
+
+    @property
+    def staging(self) -> AheadStaging:
+        """How the tiles get into shared memory and their values into registers."""
+        return AheadStaging(self.source, self.product, self.setting)
+
+    @property
+    def launching(self) -> Launching:
+        """What surrounds the kernel."""
+        threads = "32 * (BM / WM) * (BN / WN)"
+        when, extents = self.staging.wide_when(), tuple(extents for _, extents in self.staging.arrays())
+        return Launching(self.source, self.product, self.setting, ("WM", "WN"), threads, when, extents)
+
+    def kernel(self) -> list[str]:
+        """The kernel."""
+        name, launching, staging = self.product.plane.kernel.name, self.launching, self.staging
+        body = [
+            f"constexpr int BK = {name}_bk, STAGES = {name}_stages, STEPS = BK / 8;",
+            f"constexpr int THREADS = {launching.threads};",
+            *loads(),
+            *declared(self.setting, staging.arrays()),
+            "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;",
+            "const int quad = lane / 4, place = lane % 4;",
+            "const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;",
+            *launching.place(),
+            "float sums[WN / 16][WM / 8][4] = {};",
+            "alignas(8) float a_raw[2][WM / 8][2], b_raw[2][WN / 16][4];",
+            *staging.pipeline(self._multiply()),
+            *self._epilogue(),
+        ]
+        bounds = f"__launch_bounds__({launching.threads}, {name}_blocks)"
+        return [
+            SPLIT,
+            MULTIPLY,
+            BEGIN,
+            "// matmul_tensor: tensor cores on the two TF32 parts of every value, three products for each; a tensor",
+            "// core truncates as it adds, so it adds eight terms alone and the rest is added with rounding. Its 16",
+            "// rows are columns here. The values of the next step are read while those of this one are multiplied.",
+            launching.template(),
+            *nest(f"__global__ void {bounds} {name}{restricted(self.product.plane.kernel)}", body, self._unit),
+        ]
+
+    def _over(self, name: str, end: str, body: list[str]) -> list[str]:
+        return ["#pragma unroll", *nest(f"for (int {name} = 0; {name} < {end}; {name}++)", body, self._unit)]
+
+    def _multiply(self) -> list[str]:
+        """One step: the products of its eight terms alone, small ones first, then their sum to the others."""
+        parts = [("begin", "b_low", "a_high[tm]"), ("multiply", "b_high", "a_low[tm]")]
+        parts.append(("multiply", "b_high", "a_high[tm]"))
+        columns = [
+            "unsigned b_high[4], b_low[4];",
+            *self._over("part", "4", ["split(b_raw[step % 2][tn][part], b_high[part], b_low[part]);"]),
+            "float inner[WM / 8][4];",
+            *(line for call, b, a in parts for line in self._over("tm", "WM / 8", [f"{call}(inner[tm], {b}, {a});"])),
+            *self._over("tm", "WM / 8", self._over("part", "4", ["sums[tn][tm][part] += inner[tm][part];"])),
+        ]
+        split = ["split(a_raw[step % 2][tm][part], a_high[tm][part], a_low[tm][part]);"]
+        return [
+            "unsigned a_high[WM / 8][2], a_low[WM / 8][2];",
+            *self._over("tm", "WM / 8", self._over("part", "2", split)),
+            *self._over("tn", "WN / 16", columns),
+        ]
+
+    def _epilogue(self) -> list[str]:
+        """The kernel's own epilogue for each of a thread's sums, where the instruction leaves them."""
+        product, plane = self.product, self.product.plane
+        element = [
+            f"const {plane.type} {product.row} = row_first + warp_row + tm * 8 + place * 2 + part % 2;",
+            f"const {plane.type} {product.col} = col_first + warp_col + tn * 16 + {self.staging.column('part / 2')};",
+            *self.launching.store("sums[tn][tm][part]"),
+        ]
+        return self._over("tm", "WM / 8", self._over("tn", "WN / 16", self._over("part", "4", element)))
