@@ -1,8 +1,8 @@
-"""A product on tensor cores whose next operands are always on their way: into shared memory, and from there to registers.
+"""A product on tensor cores whose next operands are on their way: into shared memory, and from there to registers.
 
-``cp.async`` runs several tiles ahead. While a step of eight terms is multiplied, the values of the next one are read, of
-the next tile after a tile's last step; so tensor cores have work on both sides of the barrier. Every load of a tile has
-its own pointer, moved on by a tile's depth; rows beyond the matrix are read as its last one, for nobody stores what
+``cp.async`` runs several tiles ahead. While a step of eight terms is multiplied, the values of the next one are read,
+of the next tile after a tile's last step; so tensor cores have work on both sides of the barrier. Every load of a tile
+has its own pointer, moved on by a tile's depth; rows beyond the matrix are read as its last one, for nobody stores what
 they give, and only terms beyond the depth become zeros.
 
 The instruction's 16 rows are columns of the output and its 8 columns are rows: then a thread's two neighbouring
