@@ -133,10 +133,13 @@ class Variant(Message):
 
 
 class Proposal(Message):
-    """What a mind answers: a plan and 1..8 parameter variants of its one change."""
+    """What a mind answers: a plan and the parameter variants of its one change.
+
+    A few for texts of their own, as the law's ``variants`` says, more for settings of constants (``settings``).
+    """
 
     plan: Plan
-    variants: tuple[Variant, ...] = Field(min_length=1, max_length=8)
+    variants: tuple[Variant, ...] = Field(min_length=1, max_length=256)
     dollars: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
@@ -762,6 +765,9 @@ class Briefing(Message):
     bad_pairs: tuple[BadPair, ...] = Field(default=(), description="compositions that did not pay; not to be repeated")
     law: Policy = Field(default_factory=Policy, description="every number that a prompt may name")
     max_variants: int = 4
+    max_settings: int = Field(
+        default=1, ge=1, description="variants of a change that only sets constants of a text, where that is more"
+    )
     dollars: float | None = Field(
         default=None, description="the most that this duty may cost, repair included; None when money is not limited"
     )

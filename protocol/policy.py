@@ -58,6 +58,22 @@ class Policy(BaseModel):
         default=0.9, gt=0.0, le=1.0, description="times under this share of the roofline floor are TAMPERED"
     )
     variants: int = Field(default=4, ge=1, le=8, description="parameter variants (K) raced within one experiment")
+    settings: int = Field(
+        default=64,
+        ge=1,
+        le=256,
+        description="settings of a text's constants that one experiment screens at most; one is measured afresh",
+    )
+    screening_s: float = Field(
+        default=4.0,
+        gt=0.0,
+        description="time that building them may take, which with the machine's cores decides how many they are",
+    )
+    finalists: int = Field(
+        default=6,
+        ge=1,
+        description="of more variants than are raced: those timed once more, together, for the last word",
+    )
     screen_pairs: int = Field(
         default=4, ge=1, description="pairs per variant in the race that picks the champion; never reused"
     )

@@ -19,6 +19,13 @@ def still_racing(
     return frozenset(number for number, one in seen.items() if one.high >= best)
 
 
+def settings_worth_building(policy: Policy, jobs: int, build_s: float | None) -> int:
+    """Settings of constants that one experiment screens: what ``jobs`` compilers build within the law's time when one
+    takes ``build_s`` beside the others. Until a build was seen, as many as there are compilers."""
+    fitting = jobs if build_s is None else int(policy.screening_s * jobs / max(build_s, 1e-3))
+    return max(min(policy.variants, policy.settings), min(fitting, policy.settings))
+
+
 def _seen(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noise | None, policy: Policy) -> Estimate:
     return estimate(restarts, weights, noise, policy, policy.race_error)[0]
 

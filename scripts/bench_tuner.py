@@ -4,10 +4,23 @@
 
 The kernel is ``scripts/tuner/product.cu``: seven constants with 864 settings, every one valid. Kernel Tuner (from PyPI,
 over CuPy and NVRTC) gets the constants as its tunable parameters and checks no result. The exploiter is the ``catalog``
-mind in that role, on its constants alone; it works as in a campaign: up to eight settings are built, checked and raced,
-the champion is measured against the base until the law decides, and a kept one is the next base. Both get the same wall
-clock, during which the GPU is theirs; imports and the start of processes are not counted for either. In the end the
+mind in that role, on its constants alone; it works as in a campaign: as many settings as the law allows are built on
+all cores, checked and screened, the champion is measured against the base until the law decides, and a kept one is the
+next base. Both get the same wall clock; imports and the start of processes are not counted for either. In the end the
 judge measures the settings that each liked best against each other, with an interval.
+
+Three times are told of both, because each of them can be called what a tuner costs a GPU:
+
+* ``seconds``: the wall clock from the first setting to the last. Kernel Tuner's process holds the GPU all that time,
+  whether it compiles (on one core, by NVRTC) or measures, so for it this is also the time for which a GPU must be lent.
+* ``GPU seconds``: for the exploiter the time in which its processes use the GPU for anything at all: contexts made and
+  taken down, kernels loaded, checked, timed, and the judge's own inputs, references and comparisons. What is left is
+  compiling, choosing settings and writing files, which the machine's cores do and for which no GPU is needed; in a
+  campaign the judge keeps its GPU then, too, but it idles. For Kernel Tuner: its ``seconds``.
+* ``benchmark seconds``: kernels running under a clock. Kernel Tuner's own figure; for the exploiter the exchanges in
+  which a runner launches, the untimed first ones and the audits of its clock included.
+
+Kernel Tuner checks no result, so nothing of its time goes into that; the exploiter checks everything that it times.
 
 Needs ``kernel-tuner``, ``python-constraint2`` and ``xmltodict`` beside the product, and CuPy.
 """
@@ -19,8 +32,10 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from math import exp
@@ -42,10 +57,12 @@ from protocol.messages import (  # noqa: E402
     PastExperiment,
     Phase,
     Position,
+    Proposal,
     Role,
     Variant,
     Verdict,
 )
+from protocol.race import settings_worth_building  # noqa: E402
 from protocol.sequential import decide, estimate  # noqa: E402
 from roles.minds.catalog import CatalogMind  # noqa: E402
 from roles.minds.mind import NothingToPropose  # noqa: E402
@@ -54,11 +71,16 @@ from roles.techniques.cpp.syntax import parse  # noqa: E402
 from roles.techniques.cuda.knobs import CudaKnobs  # noqa: E402
 from team.devices import discover  # noqa: E402
 from team.judge.client import Judge  # noqa: E402
+from team.judge.compiler import compile_jobs  # noqa: E402
 from team.judge.request import Compare, Screen  # noqa: E402
+from team.judge.timeline import Stage  # noqa: E402
 from team.race import race  # noqa: E402
 from team.tasks.task import Task, load_task  # noqa: E402
 
 FOLDER = Path(__file__).with_name("tuner")
+ON_CORES = ("build", "compile", "screen expanded")  # stages of the judge that need no GPU
+ENCLOSING = ("build", "sift", "check", "measure", "restart", "settle pool")  # shown of each experiment
+LAUNCHING = ("launches", "walk")
 Settings = Mapping[str, Parameter]
 
 
@@ -98,7 +120,8 @@ def tuned(text: str, dims: Mapping[str, int], strategy: str, seconds: float, see
     best = min(timed, key=lambda one: one["time"])
     parts = ("compile_time", "benchmark_time", "verification_time", "strategy_time", "framework_time")
     return {
-        "seconds": took, "settings measured": len(timed), "settings failed": len(found) - len(timed),
+        "seconds": took, "GPU seconds": took, "benchmark seconds": sum(one["benchmark_time"] for one in found) / 1e3,
+        "settings measured": len(timed), "settings failed": len(found) - len(timed),
         "best settings": {name: best[name] for name in knobs}, "its own best us": 1e3 * best["time"],
         "seconds by part": {name: sum(one.get(name, 0.0) for one in found) / 1e3 for name in parts},
         "way": list(_improvements([(_since(began, one["timestamp"]), 1e3 * one["time"]) for one in timed])),
@@ -126,18 +149,60 @@ def _improvements(seen: Sequence[tuple[float, float]]) -> Iterator[tuple[float, 
 # ---------------------------------------------------------------- the exploiter
 
 
+def covered(stages: Iterable[Stage]) -> float:
+    """Seconds within at least one of the stages."""
+    total, until = 0, 0
+    for one in sorted(stages, key=lambda one: one.begin_ns):
+        total += max(0, one.end_ns - max(until, one.begin_ns))
+        until = max(until, one.end_ns)
+    return total * 1e-9
+
+
+@dataclass
+class Spent:
+    """What requests to the judge have cost so far, in seconds, and the parts of the latest experiment."""
+
+    gpu: float = 0.0
+    benchmark: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def on(self, part: str, judge: Judge | None = None) -> Iterator[None]:
+        """Charge a block to a part of the experiment, and what the judge did in it to the GPU."""
+        began = time.monotonic()
+        yield
+        self.add(part, time.monotonic() - began)
+        if judge is None:
+            return
+        stages = judge.stages()
+        on_gpu = covered(one for one in stages if one.name not in ON_CORES)
+        self.gpu += on_gpu
+        self.benchmark += covered(one for one in stages if one.name in LAUNCHING)
+        self.add(f"{part}: on the GPU", on_gpu)
+        for name in ENCLOSING:
+            if seconds := covered(one for one in stages if one.name == name):
+                self.add(f"{part}: {name}", seconds)
+
+    def add(self, part: str, seconds: float) -> None:
+        """Charge one part."""
+        self.parts[part] = round(self.parts.get(part, 0.0) + seconds, 3)
+
+
 class Exploiter:
     """The catalog's exploiter with a judge, as in a campaign without its machinery."""
 
-    def __init__(self, judge: Judge, task: Task, folder: Path, seed: int) -> None:
-        self.judge, self.task, self.folder, self.seed = judge, task, folder, seed
+    def __init__(self, judge: Judge, task: Task, folder: Path, seed: int, jobs: int) -> None:
+        self.judge, self.task, self.folder, self.seed, self.jobs = judge, task, folder, seed, jobs
         self.text = (task.folder / task.spec.source).read_text()
         self.base = self.tree(self.text, "base")
         self.weights = {one.name: one.weight for one in task.spec.must_pass}
         self.history: list[PastExperiment] = []
         self.best: dict[str, Parameter] = {}
         self.level = 0.0
-        self.way: list[tuple[float, float]] = []
+        self.build_s: float | None = None
+        self.spent = Spent()
+        self.way: list[dict[str, float]] = []
+        self.told: list[dict[str, Any]] = []
 
     def tree(self, text: str, name: str) -> str:
         """A folder with one text of the kernel."""
@@ -147,45 +212,60 @@ class Exploiter:
         return str(folder)
 
     def tune(self, seconds: float) -> dict[str, Any]:
-        """Race and measure until the time is over or nothing is left."""
+        """Screen and measure until the time is over or nothing is left."""
         started, failed, raced = time.monotonic(), 0, 0
         why = "the time was over"
         while time.monotonic() - started < seconds:
+            self.spent.parts, began = {}, time.monotonic() - started
             try:
-                proposal = CatalogMind().propose(self.briefing())
+                with self.spent.on("ask"):
+                    proposal = CatalogMind().propose(self.briefing())
             except NothingToPropose as nothing:
                 why = nothing.why
                 break
-            number = len(self.history)
-            trees = [
-                self.tree(one.files[self.task.spec.source], f"{number}-{i}") for i, one in enumerate(proposal.variants)
-            ]
-            gains = self.race(trees)
-            raced, failed = raced + len(gains), failed + sum(gain is None for gain in gains)
-            past = PastExperiment(
-                id=f"e{number}", agent="exploiter-1", role=Role.EXPLOITER, plan=proposal.plan, verdict=Verdict.REVERT,
-                reason="", base="b" * 40, commit="c" * 40, parameters=proposal.variants[0].parameters,
-                screened=tuple((one.parameters, gain) for one, gain in zip(proposal.variants, gains, strict=True)),
-            )  # fmt: skip
-            running = [(gain, -i) for i, gain in enumerate(gains) if gain is not None]
-            if running:
-                at = -max(running)[1]
-                past = self.decided(past, proposal.variants[at], trees[at], started)
+            past, gains = self.experiment(proposal, started)
             self.history.append(past)
+            raced, failed = raced + len(gains), failed + sum(gain is None for gain in gains)
+            ran = [gain for gain in gains if gain is not None]
+            self.told.append({
+                "begins": round(began, 1), "seconds": round(time.monotonic() - started - began, 1),
+                "settings": len(gains), "failed": len(gains) - len(ran), "best screened": round(exp(max(ran)), 4),
+                "champion": round(exp(past.gain or 0.0), 4), "verdict": past.verdict.value,
+                "GPU seconds so far": round(self.spent.gpu, 2), "parts": self.spent.parts,
+            })  # fmt: skip
+            print(json.dumps(self.told[-1]), flush=True)
         return {
-            "seconds": time.monotonic() - started, "settings measured": raced - failed, "settings failed": failed,
-            "best settings": self.best, "experiments": len(self.history), "ended": why,
-            "way": self.way,
+            "seconds": time.monotonic() - started, "GPU seconds": self.spent.gpu,
+            "benchmark seconds": self.spent.benchmark, "settings measured": raced - failed, "settings failed": failed,
+            "best settings": self.best, "experiments": len(self.history), "ended": why, "way": self.way,
+            "timeline": self.told,
         }  # fmt: skip
 
-    def race(self, trees: Sequence[str]) -> Sequence[float | None]:
-        """Log gains over the base."""
+    def experiment(self, proposal: Proposal, started: float) -> tuple[PastExperiment, Sequence[float | None]]:
+        """Screen the variants and measure the champion."""
+        number = len(self.history)
+        with self.spent.on("trees"):
+            texts = [one.files[self.task.spec.source] for one in proposal.variants]
+            trees = [self.tree(text, f"{number}-{i}") for i, text in enumerate(texts)]
         request = Screen(task=str(self.task.folder), base=self.base, candidates=tuple(trees), noise=None)
-        return race(self.judge, request, self.weights, self.task.spec.policy).gains
+        with self.spent.on("screen", self.judge):
+            raced = race(self.judge, request, self.weights, self.task.spec.policy)
+        screened = zip((one.parameters for one in proposal.variants), raced.gains, strict=True)
+        past = PastExperiment(
+            id=f"e{number}", agent="exploiter-1", role=Role.EXPLOITER, plan=proposal.plan, verdict=Verdict.REVERT,
+            reason="", base="b" * 40, commit="c" * 40, parameters=proposal.variants[0].parameters,
+            screened=tuple(screened),
+        )  # fmt: skip
+        if raced.champion is not None:
+            past = self.decided(past, proposal.variants[raced.champion], trees[raced.champion], started)
+        return past, raced.gains
 
     def decided(self, past: PastExperiment, variant: Variant, tree: str, started: float) -> PastExperiment:
         """The champion measured against the base; kept, it is the next base."""
-        seen = self.judge.compare(Compare(task=str(self.task.folder), base=self.base, candidate=tree, noise=None))
+        with self.spent.on("compare", self.judge):
+            seen = self.judge.compare(Compare(task=str(self.task.folder), base=self.base, candidate=tree, noise=None))
+        if seen.candidate_build is not None:
+            self.build_s = seen.candidate_build.seconds
         if seen.outcome is not Outcome.MEASURED:
             return past.model_copy(update={"verdict": Verdict.INCORRECT, "parameters": variant.parameters})
         decision = decide(seen.restarts, self.weights, None, self.task.spec.policy)
@@ -194,18 +274,24 @@ class Exploiter:
             self.text, self.base = variant.files[self.task.spec.source], tree
             self.best = {name: value for name, value in variant.parameters.items() if name not in (SITE, TEXT)}
             self.level += decision.overall.gain
-            self.way.append((round(time.monotonic() - started, 1), round(exp(self.level), 4)))
+            us = [pair.candidate_ns / 1e3 for one in seen.restarts for each in one.pairs.values() for pair in each]
+            self.way.append({
+                "seconds": round(time.monotonic() - started, 1), "GPU seconds": round(self.spent.gpu, 1),
+                "speedup": round(exp(self.level), 4), "us": round(median(us), 1),
+            })  # fmt: skip
         verdict = Verdict.KEEP if kept else Verdict.REVERT
         update = {"verdict": verdict, "parameters": variant.parameters, "gain": decision.overall.gain}
         return past.model_copy(update=update)
 
     def briefing(self) -> Briefing:
         """What the mind is told: this text, the constants alone, everything measured so far."""
+        policy = self.task.spec.policy
         return Briefing(
             agent="exploiter-1", role=Role.EXPLOITER, number=len(self.history), task=self.task.spec.name,
             language="cuda", numerics="reference", editable={self.task.spec.source: self.text}, base="b" * 40,
             workloads={}, phase=Phase.EARLY, position=Position.UNKNOWN, allowed_categories=("knobs",),
-            history=tuple(self.history), max_variants=8, seed=self.seed,
+            history=tuple(self.history), max_variants=policy.variants, seed=self.seed,
+            max_settings=settings_worth_building(policy, self.jobs, self.build_s),
         )  # fmt: skip
 
 
@@ -259,7 +345,8 @@ def main() -> None:
             told = apart.submit(tuned, text, dims, strategy, asked.seconds, asked.seed).result()
         kept(**{f"Kernel Tuner, {strategy}": told})
     with tempfile.TemporaryDirectory() as name, Judge(device, Path(name) / "judge", task.spec.policy) as judge:
-        exploiter = Exploiter(judge, task, Path(name) / "trees", asked.seed)
+        jobs = compile_jobs(len(device.cores), task.spec.policy.compile_jobs)
+        exploiter = Exploiter(judge, task, Path(name) / "trees", asked.seed, jobs)
         ours = exploiter.tune(asked.seconds)
         kept(exploiter=ours)
         for strategy in asked.strategies:

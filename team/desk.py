@@ -6,9 +6,11 @@ from typing import Protocol
 
 from protocol.messages import Briefing, Chronicle, Measurement, Noise, Outcome, Plan
 from protocol.policy import Policy
+from protocol.race import settings_worth_building
 from roles.minds.mind import Mind
 from team.devices.device import Device
 from team.judge.client import Judge
+from team.judge.compiler import compile_jobs
 from team.judge.failures import BaselineBroken
 from team.judge.request import Compare
 from team.supply import Supply
@@ -42,7 +44,7 @@ class Lead(Protocol):
 
 @dataclass
 class Desk:
-    """What an agent works with."""
+    """What an agent works with. ``build_s``: the seconds that the build of its latest candidate took."""
 
     name: str
     device: Device
@@ -57,6 +59,18 @@ class Desk:
     weights: dict[str, float]
     policy: Policy
     lead: Lead
+    build_s: float | None = None
+
+    @property
+    def settings(self) -> int:
+        """Settings of constants that are worth building for one experiment here."""
+        jobs = compile_jobs(len(self.device.cores), self.policy.compile_jobs)
+        return settings_worth_building(self.policy, jobs, self.build_s)
+
+    def saw(self, measured: Measurement) -> None:
+        """Learn from a measurement how long a build takes."""
+        if measured.candidate_build is not None:
+            self.build_s = measured.candidate_build.seconds
 
     def snapshot(self, commit: str) -> str:
         """The task folder at a commit, as plain files."""

@@ -42,6 +42,7 @@ def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.Bas
         noise, measured, findings = desk.judge.calibrate(request)
     except UserError as broken:
         return ev.BaselineRefused(duty=duty.id, why=str(broken))
+    desk.saw(measured)
     return ev.BaselineMeasured(
         duty=duty.id,
         device=desk.device.id,

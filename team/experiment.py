@@ -67,6 +67,7 @@ def briefing_for(desk: Desk, base: str) -> Briefing:
     """What the mind is told, with the text of the editable files at ``base``."""
     told = desk.lead.briefing(base)
     known = {"editable": desk.hub.read(desk.editable, base), "cores": len(desk.device.kernel_cores)}
+    known["max_settings"] = desk.settings
     if told.role is Role.EXPLOITER:
         known["frontier"] = with_texts(desk.hub, desk.editable, frontier(told.history, told.law))
     return told.model_copy(update=known)
@@ -96,7 +97,9 @@ def _run(
 
 def _measured(desk: Desk, duty: Experiment, commit: str) -> Measurement:
     desk.worktree.reset(commit)
-    return desk.compare(duty.base, commit)
+    measured = desk.compare(duty.base, commit)
+    desk.saw(measured)
+    return measured
 
 
 def _repaired(

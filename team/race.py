@@ -23,9 +23,11 @@ class Raced:
 
     @property
     def champion(self) -> int | None:
-        """The variant to measure: the largest gain, the lower number where equal; None when not one ran."""
-        running = [(gain, -number) for number, gain in enumerate(self.gains) if gain is not None]
-        return -max(running)[1] if running else None
+        """The variant to measure: of those that stayed to the end, the largest gain, the lower number where equal; None
+        when not one ran. Who left early was behind on few samples, which say little of how far."""
+        stayed = [one.pairs for one in self.measured]
+        running = [(stayed[number], gain, -number) for number, gain in enumerate(self.gains) if gain is not None]
+        return -max(running)[2] if running else None
 
 
 def race(judge: Judge, request: Screen, weights: Mapping[str, float], policy: Policy) -> Raced:

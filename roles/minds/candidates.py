@@ -10,7 +10,9 @@ from protocol.messages import SITE, Briefing, Parameter, PastExperiment
 from roles.taste import taste_of
 from roles.techniques.card import Card, Numerics
 from roles.techniques.catalog import all_cards, card_named
+from roles.techniques.cpp.knobs import Knobs
 from roles.techniques.transform import Choices, Site, Transform
+from roles.techniques.triton_launch import TritonLaunch
 
 _OTHER_CELL = 0.6
 _REVERTED_HERE = 0.3
@@ -85,7 +87,7 @@ def _at_sites(card: Card, briefing: Briefing) -> Iterator[Candidate]:
         for site in _sites(card.name, text):
             key = f"{path}:{site.key}"
             spent = sum(at_site(past, key) for past in tries(card, briefing))
-            if spent < _allowance(transform.space(site), briefing):
+            if spent < _allowance(transform, transform.space(site), briefing):
                 yield Candidate(card, transform, path, site, _score(card, site, key, briefing))
 
 
@@ -96,15 +98,21 @@ def _sites(technique: str, text: str) -> tuple[Site, ...]:
     return tuple(card.transform().applies(text)) if card is not None and card.transform is not None else ()
 
 
-def _allowance(space: Choices, briefing: Briefing) -> float:
+def _allowance(transform: Transform, space: Choices, briefing: Briefing) -> float:
     """Experiments that a site is worth: on a GPU as many as its space has settings for, on a CPU a few."""
     if not space:
         return 1
     if briefing.language != "cpp":
         return inf
     settings = prod(len(values) for values in space.values())
-    sampled = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
+    sampled = most_of(transform, briefing)
     return min(_MOST_TRIES_ON_A_CPU, max(2, -(-settings // (2 * sampled))))
+
+
+def most_of(transform: Transform, briefing: Briefing) -> int:
+    """Variants that one experiment may have: few texts of their own, or as many settings as a screening takes."""
+    few = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
+    return max(few, briefing.max_settings) if isinstance(transform, Knobs | TritonLaunch) else few
 
 
 def _score(card: Card, site: Site, key: str, briefing: Briefing) -> float:

@@ -14,16 +14,18 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from protocol.messages import SITE, TEXT, Briefing, Parameter, Variant
-from roles.minds.candidates import Candidate, told
-from roles.taste import taste_of
+from roles.minds.candidates import Candidate, most_of, told
 from roles.techniques.cpp.knobs import Knobs
 from roles.techniques.cuda.move import Move
 from roles.techniques.sampling import Setting, settings
 
 
 def variants_of(candidate: Candidate, briefing: Briefing) -> tuple[Variant, ...]:
-    """Up to K variants, each the full new text of its file; empty when nothing new is left for this agent here."""
-    count = max(1, min(briefing.max_variants, taste_of(briefing.role).variants))
+    """Up to K variants, each the full new text of its file; empty when nothing new is left for this agent here.
+
+    Where a technique only sets values, K is the law's number of settings, which are screened in few processes.
+    """
+    count = most_of(candidate.transform, briefing)
     return tuple(islice(_fresh(candidate, briefing, _measured_texts(briefing)), count))
 
 

@@ -14,6 +14,11 @@ class Device(Protocol):
         ...
 
     @property
+    def cores(self) -> tuple[int, ...]:
+        """CPU cores of this device's: a judge compiles on all of them."""
+        ...
+
+    @property
     def kernel_cores(self) -> tuple[int, ...]:
         """CPU cores that a runner may use."""
         ...

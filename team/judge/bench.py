@@ -1,7 +1,7 @@
 """Where kernels stand while they are checked or timed: one device's arenas, and runners started on them. Trusted."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from team.tasks.spec import Workload
 from team.tasks.task import Task, Tensors
 
 IDLE_SET = 0  # a staged set that launches nothing
+SETS = 1024  # sets that one kernel may have staged; those of its siblings come after them
 T = TypeVar("T")
 Errors = Mapping[str, float]
 """Output -> its largest error as a share of its tolerance."""
@@ -28,7 +29,10 @@ Errors = Mapping[str, float]
 
 @dataclass
 class Stand:
-    """One side on the bench: its runner, its arena, and what it is to be called when it fails."""
+    """One side on the bench: its runner, its arena, and what it is to be called when it fails.
+
+    ``place`` is its kernel's among those that the runner holds, from 0; most hold one.
+    """
 
     side: Side
     runner: RunnerProcess
@@ -36,6 +40,7 @@ class Stand:
     task: Task
     workload: str = ""
     ended: bool = False
+    place: int = 0
 
     def guarded(self, act: Callable[[], T]) -> T:
         """Do something with the runner; whatever it does wrong becomes ``Failed`` with this side's name."""
@@ -57,7 +62,8 @@ class Stand:
         signature = self.task.signature
         body = {
             "op": "stage",
-            "set": number,
+            "set": self.own(number),
+            "kernel": self.place,
             "launches": launches,
             "columns": len(signature.parameters),
             "pointers": pointer_mask(signature),
@@ -68,7 +74,11 @@ class Stand:
 
     def go(self, number: int, deadline_s: float) -> Sample:
         """Launch a staged set."""
-        return self.guarded(lambda: self.runner.go(number, deadline_s))
+        return self.guarded(lambda: self.runner.go(self.own(number), deadline_s))
+
+    def own(self, number: int) -> int:
+        """What the runner calls this side's set of that number."""
+        return number + SETS * self.place
 
     def inspect(
         self, lease: Lease, inputs: Tensors, wants: list[Tensors], ease: dict[str, float] | None = None
@@ -178,6 +188,9 @@ class Bench:
         """Where the buffers of ``launches`` launches lie."""
         return arrange(task, workload, launches, dice)
 
+    def settle(self, ready: int = 0) -> None:
+        """Let nothing stir that was being made ready; nothing to do where nothing is."""
+
     def close(self) -> None:
         """Give the arenas back."""
         for arena in self._arenas:
@@ -187,15 +200,29 @@ class Bench:
     @contextmanager
     def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[Stand]:
         """A fresh runner with ``kernel`` loaded, on arena 0 or 1; killed at the end."""
-        if self._program is None:
-            self._program = self._builder.build(program_recipe())
-        shim, lent = self._builder.build(shim_recipe(task.signature)), self._arenas[arena]
-        cores = self.device.kernel_cores
-        with RunnerProcess(self._program, shim, kernel, lent.descriptor, cores, self._folder) as runner:
-            stand = Stand(side, runner, lent, task)
+        with self._runner(task, (kernel,), arena) as runner:
+            stand = Stand(side, runner, self._arenas[arena], task)
             self.layers = stand.guarded(runner.load)
             stand.stage(IDLE_SET, Layout(task.workloads[0], 0, 0, 0, ()), 0)
             yield stand
+
+    @contextmanager
+    def lineup(self, task: Task, base: Artifact, variants: Sequence[Artifact]) -> Iterator[Sequence[Stand]]:
+        """A fresh runner with the base and several variants of one author, killed at the end: the base's stand, then
+        theirs in order. ``team.judge.sift`` says what may share a process, and why."""
+        with self._runner(task, (base, *variants), 0) as runner:
+            sides: list[Side] = ["base", *("candidate" for _ in variants)]
+            lent = self._arenas[0]
+            stands = [Stand(side, runner, lent, task, place=place) for place, side in enumerate(sides)]
+            self.layers = stands[0].guarded(runner.load)
+            yield stands
+
+    def _runner(self, task: Task, kernels: Sequence[Artifact], arena: int) -> RunnerProcess:
+        if self._program is None:
+            self._program = self._builder.build(program_recipe())
+        shim, cores = self._builder.build(shim_recipe(task.signature)), self.device.kernel_cores
+        lent = self._arenas[arena].descriptor
+        return RunnerProcess(self._program, shim, kernels, lent, cores, self._folder)
 
 
 def random_sides(dice: random.Random) -> tuple[int, int]:

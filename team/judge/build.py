@@ -25,7 +25,8 @@ from team.judge.failures import BuildFailed, Foreign
 from team.judge.timeline import TIMELINE
 
 CPU_FLAGS = ("-O3", "-march=native")
-SHAPE_FLAGS = ("-std=c++17", "-fPIC", "-shared", "-fopenmp", "-Wl,--as-needed")
+# No unique symbols: they would be one for all kernels of a process, and a screening loads several into one.
+SHAPE_FLAGS = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-shared", "-fopenmp", "-Wl,--as-needed")
 APPROXIMATE_FLAGS = ("-ffast-math",)
 _EXCERPT = 4000  # characters of compiler output kept for the mind that has to repair it
 _CROSSING = Crossing()

@@ -5,7 +5,7 @@ A candidate's failure is an outcome; a base's failure is ``BaselineBroken``; a t
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, log
 from pathlib import Path
@@ -30,6 +30,8 @@ from team.judge.identity import Twins
 from team.judge.kernels import Kernel, KernelShop
 from team.judge.pairs import HEADROOM
 from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Sanitize, Screen
+from team.judge.sift import GROUP, Sift, Sifted
+from team.judge.timeline import TIMELINE
 from team.judge.triton.bench import refuse_timing
 from team.tasks.describe import describe
 from team.tasks.spec import Workload
@@ -97,10 +99,13 @@ class Judge:
     def screen(self, request: Screen) -> list[Measurement]:
         """A race: a restart of a few pairs per candidate and round, until one is left or the rounds are over.
 
-        Enough to pick a champion, never to keep one.
+        More variants than a plan of texts may have are settings, and are sifted instead. Either is enough to pick a
+        champion, never to keep one.
         """
         task = self._timed(request.task)
         trees = [Path(tree) for tree in request.candidates]
+        if len(trees) > task.spec.policy.variants:
+            return self._sifted(task, Path(request.base), trees)
         self._shop.build_ahead(task, [Path(request.base), *trees])
         entrants = [Entrant(Evidence(self._device.info()), Path(request.base), tree) for tree in trees]
         running = {number: one for number, one in enumerate(entrants) if self._goes_on(task, one)}
@@ -111,6 +116,29 @@ class Judge:
                 break
             running = {number: running[number] for number in sorted(left) if self._goes_on(task, running[number])}
         return [one.measured for one in entrants]
+
+    def _sifted(self, task: Task, base: Path, trees: Sequence[Path]) -> list[Measurement]:
+        """Build all, then check and time them in few processes; see ``team.judge.sift``."""
+        self._ground.bench.prepare(2 + ceil(len(trees) / GROUP))
+        with TIMELINE.stage("build"):
+            self._shop.build_ahead(task, [base, *trees])
+        device, sifted = self._device.info(), dict[int, Sifted]()
+        measured: dict[int, Measurement] = {}
+        try:
+            kernel = self._shop.kernel(task, base, "base")
+            self._ground.bench.hush()
+            record = self._base_record(task, kernel)
+        except Failed as failed:
+            raise BaselineBroken.of(failed) from failed
+        for number, tree in enumerate(trees):
+            evidence = Evidence(device, base=kernel)
+            try:
+                evidence.candidate = self._shop.kernel(task, tree, "candidate")
+                sifted[number] = Sifted(evidence.candidate, evidence)
+            except Failed as failed:
+                measured[number] = evidence.measurement(failed.outcome, failed.sentence)
+        Sift(self._ground, task, kernel, record, self._still_wanted).sift(list(sifted.values()))
+        return [measured[number] if number in measured else sifted[number].measured for number in range(len(trees))]
 
     def calibrate(self, request: Calibrate) -> tuple[Noise, Measurement, dict[str, Any]]:
         """A/A with many restarts, then A/A plus known extra work; the noise, the A/A samples, and what both found."""

@@ -34,12 +34,16 @@ class Timeline:
     """The stages of one request."""
 
     def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self._written: int | None = None
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was before: another request comes."""
+        """Forget what was before: another request comes. What was done since the last one was written, while nobody
+        waited, is this one's: it begins before zero."""
         self.began_ns = time.perf_counter_ns()
-        self.stages: list[Stage] = []
+        self.stages = [] if self._written is None else self.stages[self._written :]
+        self._written = None
 
     def add(self, name: str, who: str, begin_ns: int, end_ns: int) -> None:
         """Record a stage that has ended."""
@@ -60,6 +64,7 @@ class Timeline:
         zero = self.began_ns
         lines = [f"{one.begin_ns - zero}\t{one.end_ns - zero}\t{one.who}\t{one.name}\n" for one in self.stages]
         path.write_text("".join(lines))
+        self._written = len(lines)
 
 
 TIMELINE = Timeline()

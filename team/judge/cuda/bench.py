@@ -1,7 +1,7 @@
 """Where CUDA kernels stand: arenas in device memory, runners with a context each, started ahead. Trusted."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ class CudaStand(Stand):
 
     bench: "CudaBench" = field(kw_only=True)
     shim: Artifact = field(kw_only=True)
-    kernel: Artifact = field(kw_only=True)
+    kernels: tuple[Artifact, ...] = field(kw_only=True)
     staged: Staged = CAPTURED
 
     @property
@@ -65,7 +65,7 @@ class CudaStand(Stand):
         try:
             self.staged = self._stage(number, layout, launches, regime)
         except Failed as failed:
-            if regime != "graph" or failed.outcome is not Outcome.CRASHED:
+            if regime != "graph" or failed.outcome is not Outcome.CRASHED or len(self.kernels) > 1:
                 raise
             self._start_again()
             plain = self._stage(number, layout, launches, "gated")
@@ -80,7 +80,7 @@ class CudaStand(Stand):
         """Launch a staged set several times in a row."""
         self.bench.calm()
         with TIMELINE.stage("launches"):
-            sample = self.guarded(lambda: self.process.replay(number, replays, deadline_s))
+            sample = self.guarded(lambda: self.process.replay(self.own(number), replays, deadline_s))
         with TIMELINE.stage("stillness"):
             computes = self.bench.somebody_computes()
         if computes:
@@ -93,18 +93,19 @@ class CudaStand(Stand):
         """Launch a staged set from the host."""
         self.bench.calm()
         with TIMELINE.stage("walk"):
-            return self.guarded(lambda: self.process.walk(number, deadline_s))
+            return self.guarded(lambda: self.process.walk(self.own(number), deadline_s))
 
     def load(self) -> str:
-        """Load the kernel; the sandbox's active layers."""
+        """Load the kernels; the sandbox's active layers."""
         with TIMELINE.stage("load", f"{self.side} {self.runner.pid}"):
-            return self.guarded(lambda: self.process.hold(self.shim, self.kernel))
+            return self.guarded(lambda: self.process.hold(self.shim, self.kernels))
 
     def _stage(self, number: int, layout: Layout, launches: int, regime: Regime) -> Staged:
         signature = self.bench.call_of(self.task)
         body = {
             "op": "stage",
-            "set": number,
+            "set": self.own(number),
+            "kernel": self.place,
             "launches": launches,
             "columns": len(signature.parameters),
             "pointers": pointer_mask(signature),
@@ -243,15 +244,31 @@ class CudaBench(Bench):
     @contextmanager
     def stand(self, side: Side, task: Task, kernel: Artifact, arena: int) -> Iterator[CudaStand]:
         """A fresh runner with ``kernel`` loaded, on the one arena; killed at the end."""
-        lent = self._arenas[0]
-        shim = self._builder.build(shim_recipe(self.call_of(task)))
+        with self._stands(task, (side,), (kernel,)) as stands:
+            yield stands[0]
+
+    @contextmanager
+    def lineup(self, task: Task, base: Artifact, variants: Sequence[Artifact]) -> Iterator[Sequence[CudaStand]]:
+        """See ``Bench.lineup``."""
+        with self._stands(task, ("base", *("candidate" for _ in variants)), (base, *variants)) as stands:
+            yield stands
+
+    @contextmanager
+    def _stands(
+        self, task: Task, sides: Sequence[Side], kernels: tuple[Artifact, ...]
+    ) -> Iterator[Sequence[CudaStand]]:
+        """Stands of kernels that one fresh runner holds."""
+        lent, shim = self._arenas[0], self._builder.build(shim_recipe(self.call_of(task)))
         runner = self.runner(lent)
-        stand = CudaStand(side, runner, lent, task, bench=self, shim=shim, kernel=kernel)
+        stands = [
+            CudaStand(side, runner, lent, task, place=place, bench=self, shim=shim, kernels=kernels)
+            for place, side in enumerate(sides)
+        ]
         try:
-            self.layers = stand.load()
-            yield stand
+            self.layers = stands[0].load()
+            yield stands
         finally:
-            self.pool.retire(stand.process)
+            self.pool.retire(stands[0].process)
             if self.card.free_share() < FREE_SHARE:
                 self.pool.reap()
 

@@ -8,7 +8,7 @@ from team.tasks.signature import STREAM, Parameter, Signature
 
 CAPTURE = "kernelteam_capture.h"
 _BASE = ("-O3", "-std=c++17", "-lineinfo")
-_SHAPE = ("-Xptxas", "-v", "--default-stream", "per-thread", "-Xcompiler", "-fPIC", "-shared")
+_SHAPE = ("-Xptxas", "-v", "--default-stream", "per-thread", "-Xcompiler", "-fPIC,-fno-gnu-unique", "-shared")
 _FAST = ("--use_fast_math",)
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize")
 

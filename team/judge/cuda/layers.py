@@ -32,7 +32,7 @@ def layers_of(device: CudaDevice, folder: Path) -> str:
     lent = bench.card.lend(PAGE)
     try:
         runner = bench.runner(lent)
-        layers = runner.hold(shim, kernel)
+        layers = runner.hold(shim, [kernel])
         bench.pool.retire(runner)
         return layers
     finally:

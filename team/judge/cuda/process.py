@@ -5,8 +5,9 @@ spares are started ahead and wait. Only trusted code runs in it until ``load``.
 """
 
 import os
+import struct
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +37,7 @@ class Staged:
 
 
 class CudaRunner(RunnerProcess):
-    """A process with a CUDA context on one GPU; one kernel is loaded into it, once."""
+    """A process with a CUDA context on one GPU; kernels are loaded into it once, mostly one."""
 
     def __init__(self, program: Artifact, device: CudaDevice, keep_uid: bool, folder: Path) -> None:
         self._adopt(_start(program, device, keep_uid, folder))
@@ -58,9 +59,11 @@ class CudaRunner(RunnerProcess):
             self._told(self.ask({"op": "open", "handle": arena.handle, "size": arena.size}, START_S))
             self._opened = arena
 
-    def hold(self, shim: Artifact, kernel: Artifact) -> str:
-        """Load the loop and the kernel, both verified against their manifests; the sandbox's active layers."""
-        body = {"op": "load", "shim": shim.verified_bytes(), "kernel": kernel.verified_bytes()}
+    def hold(self, shim: Artifact, kernels: Sequence[Artifact]) -> str:
+        """Load the loop and the kernels, all verified against their manifests; the sandbox's active layers."""
+        blobs = [kernel.verified_bytes() for kernel in kernels]
+        sizes = struct.pack(f"<{len(blobs)}Q", *map(len, blobs))
+        body = {"op": "load", "shim": shim.verified_bytes(), "kernels": b"".join(blobs), "sizes": sizes}
         answer = self.ask(body, START_S)
         if "error" in answer:
             raise RunnerLied(str(answer["error"])[:400])

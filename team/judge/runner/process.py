@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,19 @@ def program_recipe() -> Recipe:
 
 
 class RunnerProcess:
-    """A runner with one kernel loaded, stopped except while it is asked something."""
+    """A runner with its kernels loaded, mostly one, stopped except while it is asked something."""
 
     def __init__(
-        self, program: Artifact, shim: Artifact, kernel: Artifact, arena: int, cores: tuple[int, ...], folder: Path
+        self,
+        program: Artifact,
+        shim: Artifact,
+        kernels: Sequence[Artifact],
+        arena: int,
+        cores: tuple[int, ...],
+        folder: Path,
     ) -> None:
-        self._adopt(_start(program, (arena, shim.sealed_copy(), kernel.sealed_copy()), cores, folder))
+        sealed = [one.sealed_copy() for one in (shim, *kernels)]
+        self._adopt(_start(program, arena, sealed, cores, folder))
 
     def _adopt(self, process: subprocess.Popen[bytes]) -> None:
         """Take over a process that was just started."""
@@ -239,11 +246,11 @@ def refuse_orphanhood(descriptor: int) -> None:
 
 
 def _start(
-    program: Artifact, descriptors: tuple[int, int, int], cores: tuple[int, ...], folder: Path
+    program: Artifact, arena: int, sealed: Sequence[int], cores: tuple[int, ...], folder: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a runner with a clean environment in a session of its own; closes the two sealed copies here."""
+    """Start a runner with a clean environment in a session of its own; closes the sealed copies here."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "OMP_NUM_THREADS": str(len(cores)), "OMP_DYNAMIC": "FALSE"}
-    words = [str(descriptor) for descriptor in descriptors]
+    words = [str(arena), str(sealed[0]), ",".join(map(str, sealed[1:]))]
     listed = ",".join(str(core) for core in cores)
     try:
         return subprocess.Popen(
@@ -254,11 +261,11 @@ def _start(
             bufsize=0,
             cwd=folder,
             env=environment,
-            pass_fds=descriptors,
+            pass_fds=(arena, *sealed),
             start_new_session=True,
         )
     finally:
-        for descriptor in descriptors[1:]:
+        for descriptor in sealed:
             os.close(descriptor)
 
 

@@ -1,9 +1,10 @@
-// The CPU runner: lends its address space to one untrusted kernel. It maps the arena that the judge owns, loads the
-// judge's loop and the candidate's shared object from sealed descriptors, and launches on request.
+// The CPU runner: lends its address space to one untrusted kernel, or to several of one author. It maps the arena that
+// the judge owns, loads the judge's loop and the shared objects from sealed descriptors, and launches on request.
 //
-// usage: runner ARENA_FD SHIM_FD KERNEL_FD PARENT_PID CORE[,CORE...]
+// usage: runner ARENA_FD SHIM_FD KERNEL_FD[,KERNEL_FD...] PARENT_PID CORE[,CORE...]
 //   {op: load}                                   -> {ok, layers} | {error}
-//   {op: stage, set, launches, columns, pointers, words}  -> {ok}     words: launches x columns, arena offsets or bits
+//   {op: stage, set, kernel, launches, columns, pointers, words}  -> {ok}
+//       kernel: counted from 0, which it is by default; words: launches x columns, arena offsets or bits
 //   {op: go, set}                                -> {ns}              this process's own clock: a claim, not evidence
 //
 // Not trusted as a whole once `load` has run: the kernel shares this address space and may forge any answer.
@@ -26,6 +27,7 @@ namespace {
 using Loop = void (*)(void* entry, const uint64_t* row, uint64_t launches);
 
 struct Set {
+    void* entry = nullptr;
     uint64_t launches = 0;
     std::vector<uint64_t> words;
 };
@@ -37,7 +39,7 @@ struct Runner {
     uint64_t arena_size = 0;
     std::string layers;
     Loop loop = nullptr;
-    void* entry = nullptr;
+    std::vector<void*> entries;
     std::map<uint64_t, Set> sets;
 };
 
@@ -70,14 +72,20 @@ void map_arena(Runner& runner, int fd) {
     close(fd);
 }
 
+std::vector<int> numbers(const char* listed) {
+    std::vector<int> found;
+    for (const char* at = listed; *at != '\0';) {
+        char* end = nullptr;
+        found.push_back(static_cast<int>(strtol(at, &end, 10)));
+        at = *end == ',' ? end + 1 : end;
+    }
+    return found;
+}
+
 void keep_to_cores(const char* listed) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    for (const char* at = listed; *at != '\0';) {
-        char* end = nullptr;
-        CPU_SET(strtoul(at, &end, 10), &cores);
-        at = *end == ',' ? end + 1 : end;
-    }
+    for (int core : numbers(listed)) CPU_SET(core, &cores);
     sched_setaffinity(0, sizeof cores, &cores);
 }
 
@@ -90,10 +98,12 @@ void* find(int fd, const char* symbol, std::string& error) {
     return found;
 }
 
-void load(Runner& runner, int shim, int kernel) {
+void load(Runner& runner, int shim, const char* kernels) {
     std::string error;
     runner.loop = reinterpret_cast<Loop>(find(shim, "kernelteam_loop", error));
-    if (error.empty()) runner.entry = find(kernel, "solve", error);
+    for (int kernel : numbers(kernels)) {
+        if (error.empty()) runner.entries.push_back(find(kernel, "solve", error));
+    }
     if (error.empty()) {
         wire::Writer().number("ok", 1).word("layers", runner.layers).send(runner.answers);
     } else {
@@ -106,6 +116,8 @@ void stage(Runner& runner, wire::Message& message) {
     uint64_t pointers = message["pointers"].number;  // bit k: column k is an offset into the arena
     const std::string& words = message["words"].bytes;
     Set& set = runner.sets[message["set"].number];
+    if (message["kernel"].number >= runner.entries.size()) wire::broken();
+    set.entry = runner.entries[message["kernel"].number];
     set.launches = message["launches"].number;
     set.words.resize(words.size() / sizeof(uint64_t));
     memcpy(set.words.data(), words.data(), set.words.size() * sizeof(uint64_t));
@@ -121,7 +133,7 @@ void stage(Runner& runner, wire::Message& message) {
 void go(Runner& runner, wire::Message& message) {
     Set& set = runner.sets[message["set"].number];
     uint64_t start = now();
-    runner.loop(runner.entry, set.words.data(), set.launches);
+    runner.loop(set.entry, set.words.data(), set.launches);
     uint64_t stop = now();
     wire::Writer().number("ns", stop - start).send(runner.answers);
 }
@@ -141,7 +153,7 @@ int main(int count, char** arguments) {
         const std::string& op = message["op"].bytes;
         if (op == "go") go(runner, message);
         else if (op == "stage") stage(runner, message);
-        else if (op == "load") load(runner, atoi(arguments[2]), atoi(arguments[3]));
+        else if (op == "load") load(runner, atoi(arguments[2]), arguments[3]);
         else wire::broken();
     }
     return 0;

@@ -1,11 +1,13 @@
-// The CUDA runner: lends its address space and one CUDA context to one untrusted kernel. It opens the judge's buffers over
-// CUDA IPC, captures n launches over n slots into a graph, and replays it on request.
+// The CUDA runner: lends its address space and one CUDA context to one untrusted kernel, or to several of one author. It
+// opens the judge's buffers over CUDA IPC, captures n launches over n slots into a graph, and replays it on request.
 //
 // usage: runner PARENT_PID KEEP_UID [DEVICE_NODE...]
 //   -> {ready, began, made} | {error}                 once: a context exists, nothing foreign is loaded yet; when (ns)
 //   {op: open, handle, size}                          -> {ok} | {error}      instead of what was open before
-//   {op: load, shim, kernel}                          -> {ok, layers} | {error}    both as bytes; seals the sandbox first
-//   {op: stage, set, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes, overlaps}
+//   {op: load, shim, kernels, sizes}                  -> {ok, layers} | {error}    seals the sandbox first
+//       both as bytes, kernels one behind the other; sizes: their lengths as 64-bit words
+//   {op: stage, set, kernel, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes, overlaps}
+//       kernel: counted from 0, which it is by default
 //   {op: go, set, replays}                            -> {ns} | {error}            events: a claim, not evidence
 //   {op: walk, set}                                   -> {ns} | {error}            host clock: what launching costs
 //
@@ -32,6 +34,7 @@ using Loop = void (*)(void* entry, const uint64_t* row, uint64_t launches);
 enum Regime : uint64_t { kGraph = 0, kGated = 1, kPlain = 2 };
 
 struct Set {
+    void* entry = nullptr;
     uint64_t launches = 0;
     uint64_t columns = 0;
     uint64_t regime = kPlain;
@@ -47,7 +50,7 @@ struct Runner {
     char* arena = nullptr;
     uint64_t arena_size = 0;
     Loop loop = nullptr;
-    void* entry = nullptr;
+    std::vector<void*> entries;
     cudaEvent_t start = nullptr;  // inside a graph: recorded anew by every replay
     cudaEvent_t stop = nullptr;
     cudaEvent_t first = nullptr;  // around launches from outside a graph, or around many replays
@@ -143,11 +146,26 @@ void* find(int fd, const char* symbol, std::string& error) {
     return found;
 }
 
+std::vector<int> memory_files(const std::string& bytes, const std::string& sizes) {
+    std::vector<int> files;
+    uint64_t at = 0, size = 0;
+    for (uint64_t i = 0; i + sizeof size <= sizes.size(); i += sizeof size) {
+        memcpy(&size, sizes.data() + i, sizeof size);
+        if (size > bytes.size() - at) wire::broken();
+        files.push_back(memory_file(bytes.substr(at, size)));
+        at += size;
+    }
+    return files;
+}
+
 void load(Runner& runner, wire::Message& message, const std::string& begun, const std::vector<std::string>& nodes) {
-    int shim = memory_file(message["shim"].bytes), kernel = memory_file(message["kernel"].bytes);
+    int shim = memory_file(message["shim"].bytes);
+    std::vector<int> kernels = memory_files(message["kernels"].bytes, message["sizes"].bytes);
     std::string layers = sandbox::seal(begun, RLIM_INFINITY, kFiles, nodes), error;
     runner.loop = reinterpret_cast<Loop>(find(shim, "kernelteam_loop", error));
-    if (error.empty()) runner.entry = find(kernel, "solve", error);
+    for (int kernel : kernels) {
+        if (error.empty()) runner.entries.push_back(find(kernel, "solve", error));
+    }
     if (error.empty()) {
         wire::Writer().number("ok", 1).word("layers", layers).send(runner.answers);
     } else {
@@ -163,7 +181,7 @@ cudaError_t capture(Runner& runner, Set& set) {
     order::Watch watch;
     watch.look(kStream);
     for (uint64_t call = 0; call < set.launches; call++) {
-        runner.loop(runner.entry, set.words.data() + call * set.columns, 1);
+        runner.loop(set.entry, set.words.data() + call * set.columns, 1);
         watch.look(kStream);
     }
     cudaEventRecordWithFlags(runner.stop, kStream, cudaEventRecordExternal);
@@ -186,7 +204,7 @@ bool gated(Runner& runner, Set& set) {
     runner.gate[1] = 0;
     hold<<<1, 1, 0, kStream>>>(runner.gate, kGateNs);
     cudaEventRecord(runner.first, kStream);
-    runner.loop(runner.entry, set.words.data(), set.launches);
+    runner.loop(set.entry, set.words.data(), set.launches);
     cudaEventRecord(runner.last, kStream);
     runner.gate[0] = 1;
     cudaStreamSynchronize(kStream);
@@ -215,10 +233,12 @@ void stage(Runner& runner, wire::Message& message) {
     Set& set = runner.sets[message["set"].number];
     if (set.graph != nullptr) cudaGraphExecDestroy(set.graph);
     set = Set();
+    if (message["kernel"].number >= runner.entries.size()) wire::broken();
+    set.entry = runner.entries[message["kernel"].number];
     read_words(runner, message, set);
     set.regime = message["regime"].number;
     std::string why;
-    if (set.launches > 0) runner.loop(runner.entry, set.words.data(), 1);  // what a first call sets up
+    if (set.launches > 0) runner.loop(set.entry, set.words.data(), 1);  // what a first call sets up
     if (failed(runner, cudaDeviceSynchronize())) return;
     if (set.regime == kGraph) {
         cudaError_t error = capture(runner, set);
@@ -250,7 +270,7 @@ void launch(Runner& runner, Set& set, uint64_t replays) {
     cudaEventRecord(runner.first, kStream);
     for (uint64_t replay = 0; replay < replays; replay++) {
         if (set.regime == kGraph) cudaGraphLaunch(set.graph, kStream);
-        else runner.loop(runner.entry, set.words.data(), set.launches);
+        else runner.loop(set.entry, set.words.data(), set.launches);
     }
     cudaEventRecord(runner.last, kStream);
 }
@@ -275,10 +295,10 @@ void go(Runner& runner, wire::Message& message) {
 
 void walk(Runner& runner, wire::Message& message) {
     Set& set = runner.sets[message["set"].number];
-    runner.loop(runner.entry, set.words.data(), 1);  // switches the context in
+    runner.loop(set.entry, set.words.data(), 1);  // switches the context in
     if (failed(runner, cudaDeviceSynchronize())) return;
     uint64_t start = now();
-    runner.loop(runner.entry, set.words.data(), set.launches);
+    runner.loop(set.entry, set.words.data(), set.launches);
     cudaError_t error = cudaStreamSynchronize(kStream);
     uint64_t stop = now();
     if (failed(runner, error) || failed(runner, cudaDeviceSynchronize())) return;

@@ -13,6 +13,7 @@
 using Loop = void (*)(void* entry, const uint64_t* row, uint64_t launches);
 
 struct Set {
+    void* entry = nullptr;
     uint64_t launches = 0;
     std::vector<uint64_t> words;
 };
@@ -20,7 +21,7 @@ struct Set {
 static char* arena = nullptr;
 static uint64_t arena_size = 0;
 static Loop loop = nullptr;
-static void* entry = nullptr;
+static std::vector<void*> entries;
 static std::map<uint64_t, Set> sets;
 
 static uint64_t now() {
@@ -52,8 +53,15 @@ static void* find(const std::string& bytes, const char* symbol) {
 
 static void load(wire::Message& message) {
     loop = reinterpret_cast<Loop>(find(message["shim"].bytes, "kernelteam_loop"));
-    entry = find(message["kernel"].bytes, "solve");
-    if (loop == nullptr || entry == nullptr) wire::Writer().word("error", "not found").send(61);
+    bool found = loop != nullptr;
+    uint64_t at = 0, size = 0;
+    const std::string& sizes = message["sizes"].bytes;
+    for (uint64_t i = 0; i < sizes.size(); i += sizeof size, at += size) {
+        memcpy(&size, sizes.data() + i, sizeof size);
+        entries.push_back(find(message["kernels"].bytes.substr(at, size), "solve"));
+        found = found && entries.back() != nullptr;
+    }
+    if (!found) wire::Writer().word("error", "not found").send(61);
     else wire::Writer().number("ok", 1).word("layers", "none").send(61);
 }
 
@@ -62,6 +70,7 @@ static void stage(wire::Message& message) {
     uint64_t columns = message["columns"].number, pointers = message["pointers"].number;
     const std::string& words = message["words"].bytes;
     set.launches = message["launches"].number;
+    set.entry = entries[message["kernel"].number];
     set.words.resize(words.size() / sizeof(uint64_t));
     memcpy(set.words.data(), words.data(), words.size());
     for (size_t i = 0; i < set.words.size(); i++)
@@ -73,7 +82,7 @@ static void stage(wire::Message& message) {
 static void go(wire::Message& message, uint64_t replays) {
     Set& set = sets[message["set"].number];
     uint64_t start = now();
-    for (uint64_t replay = 0; replay < replays; replay++) loop(entry, set.words.data(), set.launches);
+    for (uint64_t replay = 0; replay < replays; replay++) loop(set.entry, set.words.data(), set.launches);
     wire::Writer().number("ns", now() - start).send(61);
 }
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -15,14 +16,19 @@ from team.errors import UserError
 from team.judge.alarm import refuse_unbelievable
 from team.judge.arena import Arena
 from team.judge.build import Builder, Recipe, kernel_flags
-from team.judge.check import Checker
+from team.judge.check import Checker, Record
 from team.judge.cuda.bench import LEAST, CudaBench
 from team.judge.cuda.contest import WALKED, CudaContest, first_launches, steady
 from team.judge.cuda.inputs import CudaInputs
 from team.judge.cuda.pool import Pool
 from team.judge.cuda.process import CudaRunner
+from team.judge.evidence import Evidence
 from team.judge.failures import Failed, RunnerFaulted
+from team.judge.kernels import Kernel
 from team.judge.runner import process
+from team.judge.sift import Sift, Sifted
+from team.judge.timeline import TIMELINE
+from team.tasks.spec import Workload
 from team.tasks.task import Task, load_task
 
 HERE = Path(__file__).parent
@@ -316,3 +322,41 @@ def test_the_law_of_samples_is_the_policys(ring: Ring) -> None:
     contest = ring.contest(TWICE, TWICE)
     contest.restart(2)
     assert all(1 <= count <= 1024 for count in contest.launches.values())
+
+
+@dataclass
+class StandInGround:
+    """What a sift asks of a ground."""
+
+    bench: CudaBench
+    ring: Ring
+
+    def inputs(self, task: Task) -> CudaInputs:
+        return CudaInputs(task, "cpu")
+
+    def first_launches(self, task: Task, *records: Record) -> dict[str, int]:
+        return first_launches(self.bench, task.spec.policy, task, *records)
+
+    def room(self, task: Task, workload: Workload) -> int:
+        return 64
+
+
+def test_variants_of_one_author_share_a_runner(ring: Ring) -> None:
+    """Each launches its own code from its own sets; one that dies is left out of the next process, and only it."""
+    slow = TWICE.replace("y[i] = 2.0f * x[i]", "for (volatile int k = 0; k < 8; k++) y[i] = 2.0f * x[i]")
+    texts = [slow, HEAD + "    __builtin_trap();\n}\n", TWICE, REMEMBERS]
+    kernels = [ring.builder.build(Recipe({"k.cpp": t}, "k.cpp", kernel_flags("strict", None))) for t in (slow, *texts)]
+    base, *variants = [Kernel({}, artifact) for artifact in kernels]
+    source, policy = CudaInputs(ring.task, "cpu"), ring.task.spec.policy
+    record = Checker(ring.bench, ring.task, source, policy).check("base", base.artifact, None, False)
+    ones = [Sifted(kernel, Evidence(ring.card.info())) for kernel in variants]
+    before = len(TIMELINE.stages)
+    ground: Any = StandInGround(ring.bench, ring)
+    Sift(ground, ring.task, base, record, lambda: None).sift(ones)
+    assert [one.measured.outcome for one in ones] == [
+        Outcome.MEASURED, Outcome.CRASHED, Outcome.MEASURED, Outcome.MEASURED,
+    ]  # fmt: skip
+    ratios = [median(pair.base_ns / pair.candidate_ns for pair in one.pairs["long"]) for one in (ones[0], ones[2])]
+    assert ratios[0] < 2.0 < ratios[1]
+    processes = [stage.who for stage in TIMELINE.stages[before:] if stage.name == "sift"]
+    assert processes == ["4 variants", "3 variants", "1 variants", "3 variants"]  # the last ones are the finalists
