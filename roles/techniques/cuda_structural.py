@@ -129,9 +129,9 @@ CARDS = (
         source=TRANSPOSE,
         transform=TransposeTile,
         presets=(
-            {"tile": 64, "rows": 16},
+            {"tile": 64, "rows": 8, "odd": "shifted"},
+            {"tile": 64, "rows": 16, "odd": "shifted"},
             {"tile": 64, "rows": 16, "layout": "swizzled"},
-            {"tile": 32, "rows": 8},
         ),
         rewrite="a block moves a tile instead of single elements",
     ),
