@@ -40,7 +40,8 @@ from team.judge.timeline import TIMELINE
 from team.tasks.spec import Workload
 from team.tasks.task import Task, Tensors
 
-GROUP = 16  # variants that share a process: a context for each would cost more than all the rest
+GROUP = 32  # variants that share a process: a context for each would cost more than all the rest
+LOADED = 48 << 20  # bytes of kernels in one process; they travel in one message
 LAPS = 2  # of a group before its slower half leaves, and again of those that are left
 FINAL_LAPS = 8  # of the finalists
 SLOW = 3.0  # times the fastest of its group by the check's own clock: not worth a lap
@@ -109,8 +110,8 @@ class Sift:
 
     def sift(self, ones: Sequence[Sifted]) -> None:
         """Check and time all of them; the finalists once more, together."""
-        for first in range(0, len(ones), GROUP):
-            self._measure(ones[first : first + GROUP], LAPS, halve=True)
+        for group in _grouped(ones, LOADED - _size(self._base)):
+            self._measure(group, LAPS, halve=True)
         running = sorted((one for one in ones if one.failed is None), key=self._gain, reverse=True)
         finalists = running[: self._policy.finalists]
         if len(finalists) > 1:
@@ -292,6 +293,24 @@ class Sift:
             weight * sum(log(pair.base_ns / pair.candidate_ns) for pair in one.pairs[name]) / len(one.pairs[name])
             for name, weight in self._weights.items()
         )
+
+
+def _grouped(ones: Sequence[Sifted], room: int) -> Iterator[list[Sifted]]:
+    """In order, as many together as ``GROUP`` and ``room`` (bytes) allow, but one in any case."""
+    group, size = list[Sifted](), 0
+    for one in ones:
+        more = _size(one.kernel.artifact)
+        if group and (len(group) == GROUP or size + more > room):
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += more
+    if group:
+        yield group
+
+
+def _size(artifact: Artifact) -> int:
+    return artifact.path.stat().st_size
 
 
 class _Lot:

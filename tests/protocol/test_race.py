@@ -6,7 +6,7 @@ from story import NOISE, A, plan
 
 from protocol.messages import TEXT, Pair, PastExperiment, Restart, Role, Verdict
 from protocol.policy import Policy
-from protocol.race import frontier, still_racing
+from protocol.race import frontier, settings_worth_building, still_racing
 
 QUIET = Policy()
 
@@ -31,6 +31,15 @@ def test_one_restart_without_calibration_excludes_nobody() -> None:
 
 def test_nobody_is_left_of_nobody() -> None:
     assert still_racing({}, {"w": 1.0}, None, QUIET) == frozenset()
+
+
+def test_settings_are_as_many_as_the_compilers_build_in_the_time_of_a_screening() -> None:
+    law = Policy(screening_s=4.0, settings=64, variants=4)
+    assert settings_worth_building(law, 16, None) == 16
+    assert settings_worth_building(law, 16, 2.0) == 32
+    assert settings_worth_building(law, 16, 0.1) == 64
+    assert settings_worth_building(law, 1, 30.0) == 4
+    assert settings_worth_building(law.model_copy(update={"settings": 2}), 16, 0.1) == 2
 
 
 def past(name: str, champion: str, seen: dict[str, float | None]) -> PastExperiment:

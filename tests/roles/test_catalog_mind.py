@@ -240,6 +240,25 @@ def test_what_settings_did_is_still_known_when_the_fastest_of_them_is_the_base()
     assert not known & {each.parameters["text"] for each in proposed[0].variants}
 
 
+def test_settings_of_constants_are_many_and_all_of_them_are_told_to_the_next() -> None:
+    def asked(history: tuple[PastExperiment, ...]) -> Proposal:
+        law = {"max_variants": 4, "max_settings": 24}
+        return CatalogMind().propose(briefing(KNOBS, role=Role.EXPLOITER, number=len(history), history=history, **law))
+
+    first = asked(())
+    gains = [0.1 * float(each.parameters["wide"]) for each in first.variants]
+    screened = tuple((each.parameters, gain) for each, gain in zip(first.variants, gains, strict=True))
+    one = past(first, Verdict.REVERT).model_copy(update={"screened": screened})
+    second = asked((one,))
+    wide = [[float(each.parameters["wide"]) for each in proposal.variants] for proposal in (first, second)]
+    assert len(first.variants) == len(second.variants) == 24
+    assert sum(wide[1]) > 1.2 * sum(wide[0])
+    texts = {each.parameters["text"] for proposal in (first, second) for each in proposal.variants}
+    assert len(texts) == 48
+    structural = CatalogMind().propose(briefing(MATMUL, max_variants=2, max_settings=24))
+    assert len(structural.variants) <= 2
+
+
 def test_an_agent_alone_does_the_other_roles_work_too() -> None:
     told = briefing(KNOBS + RMSNORM.replace('extern "C" void solve', 'extern "C" void other'))
     scores = [

@@ -14,8 +14,8 @@ from team.tasks.spec import read_spec
 WRONG = "    for (int i = 0; i < n; i++) y[i] = x[i];\n"
 CRASHES = "    *(volatile int*)8 = n;\n"
 UNBUILT = "    undefined(x);\n"
-REPEATS = 'extern "C" char* getenv(const char*);\n'
-SHARED = "inline int& kept() { static int calls = 0; return calls; }\n"
+SCALED = "    for (int i = 0; i < n; i++) y[i] = kept() * std::sin(x[i]);\n"
+KEPT = "#pragma once\ninline float& kept() {{ static float value = {}; return value; }}\n"
 WEIGHTS = {"small": 1.0, "odd": 1.0}
 
 
@@ -24,10 +24,9 @@ def again(times: int) -> str:
     return "".join(f"    // {number}\n{TWICE}" for number in range(times))
 
 
-def sifted(judge: Judge, folder: Path, bodies: Sequence[str], base: str = TWICE) -> Raced:
-    task = write_task(folder / "task", base)
-    trees = tuple(str(write_tree(folder / f"v{number}", body)) for number, body in enumerate(bodies))
-    return race(judge, Screen(task=str(task), base=str(task), candidates=trees), WEIGHTS, read_spec(task).policy)
+def sifted(judge: Judge, task: Path, trees: Sequence[Path]) -> Raced:
+    request = Screen(task=str(task), base=str(task), candidates=tuple(map(str, trees)))
+    return race(judge, request, WEIGHTS, read_spec(task).policy)
 
 
 def outcomes(measured: Sequence[Measurement]) -> list[str]:
@@ -35,11 +34,24 @@ def outcomes(measured: Sequence[Measurement]) -> list[str]:
 
 
 def test_the_fastest_right_one_wins_whatever_becomes_of_the_others(judge: Judge, tmp_path: Path) -> None:
-    bodies = [again(3), WRONG, UNBUILT, again(2), ONCE, CRASHES, again(4)]
-    raced = sifted(judge, tmp_path, bodies)
-    assert outcomes(raced.measured) == ["measured", "incorrect", "build_failed", "measured", "measured", "crashed",
-                                        "measured"]  # fmt: skip
-    assert raced.champion == 4
-    seen = [gain for gain in raced.gains if gain is not None]
-    assert len(seen) == 4
-    assert raced.gains[4] == max(seen) > 0.3
+    task = write_task(tmp_path / "task", TWICE)
+    bodies = {
+        again(2): "measured", WRONG: "incorrect", UNBUILT: "build_failed", ONCE: "measured", CRASHES: "crashed",
+        again(3): "measured",
+    }  # fmt: skip
+    raced = sifted(judge, task, [write_tree(tmp_path / f"v{at}", body) for at, body in enumerate(bodies)])
+    assert outcomes(raced.measured) == list(bodies.values())
+    assert raced.champion == list(bodies).index(ONCE)
+    assert [gain is not None for gain in raced.gains] == [said == "measured" for said in bodies.values()]
+    assert "error" in raced.measured[2].detail
+    assert len([stage for stage in judge.stages() if stage.name == "sift"]) == 4  # two groups, a suspect, the finalists
+
+
+def test_siblings_share_no_state_that_their_texts_name_alike(judge: Judge, tmp_path: Path) -> None:
+    """With unique symbols the first one's value would be everybody's, and all of them right or all wrong."""
+    task = write_task(tmp_path / "task", TWICE)
+    trees = [write_tree(tmp_path / f"v{number}", SCALED) for number in range(5)]
+    for number, tree in enumerate(trees):
+        (tree / "extra.h").write_text(KEPT.format("2.0f" if number % 2 else "1.0f") + f"// {number}\n")
+    measured = sifted(judge, task, trees).measured
+    assert outcomes(measured) == ["measured", "incorrect", "measured", "incorrect", "measured"]
