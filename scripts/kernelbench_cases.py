@@ -55,15 +55,15 @@ class Case:
 
 
 def cases(languages: Sequence[str], only: Sequence[str]) -> list[Case]:
-    """Every problem in the first language, then in the next; levels in turn, the spoilt ones among them."""
+    """Every problem in every language; levels in turn, the spoilt ones among them."""
     levels = [sorted(folder.glob("*.py")) for folder in sorted(SET.glob("level*"))]
     mixed = [path for rank in zip_longest(*levels) for path in rank if path is not None]
     names = [f"{path.parent.name}/{path.stem}" for path in mixed]
     spoilt = {f"{path.parent.name}/{path.stem}" for level in levels for path in level[:SPOILT]}
     found = [
         Case(name, language, wrong)
-        for language in languages
         for name in names
+        for language in languages
         for wrong in (False, True)
         if name in spoilt or not wrong
     ]

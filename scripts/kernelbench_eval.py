@@ -92,8 +92,10 @@ class Side:
     graded: bool = False
 
 
-def evaluate(problem_path: Path, solution: Path, rules: Rules) -> Result:
-    """One problem and its solution."""
+def evaluate(
+    problem_path: Path, solution: Path, rules: Rules, before_times: Callable[[Result], None] = lambda _: None
+) -> Result:
+    """One problem and its solution; ``before_times`` is called with what is known when all is compiled."""
     problem = read_problem(problem_path, rules.precision)
     sizes = {name: size for name, size in rules.dims.items() if name in problem.constants}
     parts = problem.namespace(sizes)
@@ -118,6 +120,7 @@ def evaluate(problem_path: Path, solution: Path, rules: Rules) -> Result:
         if result.uncompiled:
             del sides["compile"]
     if rules.repeats:
+        before_times(result)
         _timed(result, sides, rules)
     return result
 
