@@ -1,7 +1,10 @@
 """One experiment: proposed, committed, admitted, raced over its variants, and the champion measured."""
 
 import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from protocol import events as ev
 from protocol.messages import Briefing, Experiment, Measurement, Outcome, Parameter, Plan, Proposal, Role, Variant
@@ -15,6 +18,7 @@ from team.race import commit_variant, race, with_texts
 from team.workspace.objects import Refused
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 Screened = tuple[tuple[dict[str, Parameter], float | None], ...]
 
 
@@ -50,7 +54,7 @@ def perform_experiment(desk: Desk, duty: Experiment) -> ev.ExperimentReported | 
                 passed_over=nothing.passed_over,
             )
         try:
-            commits = [_commit(desk, duty, proposal.plan, variant) for variant in proposal.variants]
+            commits = _beside(desk, lambda one: _commit(desk, duty, proposal.plan, one), proposal.variants)  # noqa: B023
         except Refused as refused:
             why = str(refused)
             desk.lead.refuse(duty.id, proposal.plan, why, proposal.dollars)
@@ -119,7 +123,7 @@ def _champion(desk: Desk, duty: Experiment, proposal: Proposal, commits: list[st
     """The most promising variant by a short race; its samples are never used again."""
     if len(commits) == 1:
         return Champion(commits[0], proposal.variants[0].parameters)
-    trees = tuple(desk.snapshot(commit) for commit in commits)
+    trees = tuple(_beside(desk, desk.snapshot, commits))
     request = Screen(task=str(desk.trusted), base=desk.snapshot(duty.base), candidates=trees, noise=desk.lead.noise())
     raced = race(desk.judge, request, desk.weights, desk.policy)
     screened = tuple((v.parameters, g) for v, g in zip(proposal.variants, raced.gains, strict=True))
@@ -127,6 +131,13 @@ def _champion(desk: Desk, duty: Experiment, proposal: Proposal, commits: list[st
     if best is None:
         best, failed = 0, raced.measured[0]
     return Champion(commits[best], proposal.variants[best].parameters, screened, failed)
+
+
+def _beside(desk: Desk, act: Callable[[T], str], ones: Sequence[T]) -> list[str]:
+    """``act`` on each, in order, on all of the device's cores: a setting's commit and its folder are a dozen short
+    processes of git, and many settings of them in a row would take as long as the screening."""
+    with ThreadPoolExecutor(len(desk.device.cores)) as hands:
+        return list(hands.map(act, ones))
 
 
 def _commit(desk: Desk, duty: Experiment, plan: Plan, variant: Variant) -> str:

@@ -250,7 +250,9 @@ def resolving(hub: Hub, mind: Mind, conflicting: ExperimentState) -> ev.MergeRes
         files=("kernel.cpp",), plan=plan,
     )  # fmt: skip
     device = SimpleNamespace(kernel_cores=[0])
-    desk = SimpleNamespace(name="a", mind=mind, hub=hub, supply=Shared(), editable=EDITABLE, lead=Talk(), device=device)
+    desk = SimpleNamespace(
+        name="a", mind=mind, hub=hub, supply=Shared(), editable=EDITABLE, lead=Talk(), device=device, settings=4
+    )
     return perform_resolution(cast(Desk, desk), duty)
 
 

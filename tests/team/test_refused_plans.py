@@ -75,10 +75,10 @@ class Hub:
 def test_refused_plans_of_a_mind_that_costs_money_are_a_failure(name: str, dollars: float, strict: bool) -> None:
     mind, lead = StubbornMind(name, dollars), StrictLead()
     nothing = SimpleNamespace(fetch=lambda commit: None, reset=lambda commit: None)
-    device = SimpleNamespace(kernel_cores=(0,))
+    device = SimpleNamespace(kernel_cores=(0,), cores=(0,))
     desk = SimpleNamespace(
         supply=nothing, worktree=nothing, mind=mind, lead=lead, hub=Hub(strict), editable=("k.cu",), device=device,
-        name="a",
+        name="a", settings=4,
     )  # fmt: skip
     told = perform_experiment(cast("Desk", desk), DUTY)
     assert isinstance(told, ev.NothingProposed)
