@@ -77,10 +77,12 @@ class Workbench:
         assert line, f"the kernel killed its process, exit {runner.wait()}\n{source}"
         return max(json.loads(line))
 
-    def cuda_error(self, source: str, problem: str, shapes: list[list[int]]) -> float:
-        """Like ``worst_error``, of a CUDA kernel that the emulator runs."""
+    def cuda_error(self, source: str, problem: str, shapes: list[list[int]], alignment: int = 16) -> float:
+        """Like ``worst_error``, of a CUDA kernel that the emulator runs; buffers have this alignment."""
         library = self.build(emulated(source), [*EMULATED, *self._emulator()])
-        return self._worst({"library": str(library), "problem": problem, "shapes": shapes, "alignment": 16}, source)
+        return self._worst(
+            {"library": str(library), "problem": problem, "shapes": shapes, "alignment": alignment}, source
+        )
 
     def _emulator(self) -> list[str]:
         """Options that build a kernel upon the emulator, which is built at its first use."""

@@ -46,11 +46,11 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
         {"bm": 128, "bn": 64, "bk": 32, "staging": "async", "stages": 3, "shared": "dynamic", "small": 66, "splits": 2},
         [[130, 68, 100], [65, 67, 70]],
     ),
-    (MATMUL_TENSOR, "matmul", {"staging": "ahead", "stages": 3}, [[70, 33, 41], [36, 132, 20], [3, 5, 1]]),
+    (MATMUL_TENSOR, "matmul", {"staging": "ahead", "stages": 3}, [[70, 33, 41], [36, 132, 36], [3, 5, 1]]),
     (
         MATMUL_TENSOR,
         "matmul_transposed",
-        {"staging": "ahead", "bk": 32, "wn": 64, "group": 4},
+        {"staging": "ahead", "bk": 32, "inside": 16, "wn": 64, "group": 4},
         [[70, 33, 41], [36, 68, 100]],
     ),
     (
@@ -152,6 +152,13 @@ def test_what_lies_behind_the_depth_in_longer_rows_is_not_multiplied(staging: st
     text = written(MATMUL_TENSOR, source, "matmul", {**defaults(MATMUL_TENSOR), "staging": staging})
     assert text is not None
     assert workbench.cuda_error(text, "matmul_of_longer_rows", [[36, 40, 41], [33, 35, 40]]) <= 1.0
+
+
+@pytest.mark.parametrize("example", ["matmul", "matmul_transposed"])
+def test_rows_that_begin_between_vectors_may_do_so_from_the_first_on(example: str, workbench) -> None:
+    text = design(MATMUL_TENSOR, example, {"staging": "ahead", "stages": 3, "inside": 16})
+    shapes = [[65, 67, 70], [1, 1, 1], [2, 3, 17], [70, 3, 41], [33, 65, 83], [1, 2, 100]]
+    assert workbench.cuda_error(text, TOUCHED[example][1], shapes, alignment=4) <= 1.0
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)

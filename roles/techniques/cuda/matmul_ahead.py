@@ -8,7 +8,6 @@ from roles.techniques.cpp.render import nest
 from roles.techniques.cpp.syntax import Source
 from roles.techniques.cuda.matmul_launch import Launching
 from roles.techniques.cuda.matmul_pipeline import AheadStaging
-from roles.techniques.cuda.matmul_tile import loads
 from roles.techniques.cuda.products import Product
 from roles.techniques.cuda.shared_memory import declared
 from roles.techniques.cuda.signature import restricted
@@ -17,7 +16,7 @@ from roles.techniques.cuda.tf32_parts import BEGIN, MULTIPLY, SPLIT
 
 @dataclass(frozen=True)
 class AheadWriter:
-    """A warp owns WM x WN outputs in pieces of 8 rows and 16 columns; eight terms at a time are added inside a core."""
+    """A warp owns WM x WN outputs in pieces of 8 rows and 16 columns."""
 
     source: Source
     product: Product
@@ -43,16 +42,17 @@ class AheadWriter:
         """The kernel."""
         name, launching, staging = self.product.plane.kernel.name, self.launching, self.staging
         body = [
-            f"constexpr int BK = {name}_bk, STAGES = {name}_stages, STEPS = BK / 8;",
+            f"constexpr int BK = {name}_bk, STAGES = {name}_stages, INSIDE = {name}_inside;",
             f"constexpr int THREADS = {launching.threads};",
-            *loads(),
+            *staging.sizes(),
             *declared(self.setting, staging.arrays()),
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;",
             "const int quad = lane / 4, place = lane % 4;",
             "const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;",
             *launching.place(),
             "float sums[WN / 16][WM / 8][4] = {};",
-            "alignas(8) float a_raw[2][WM / 8][2], b_raw[2][WN / 16][4];",
+            "float a_raw[2][WM / 8][2], b_raw[2][WN / 16][4];",
+            "float inner[INSIDE > 8 ? WN / 16 : 1][WM / 8][4];",
             *staging.pipeline(self._multiply()),
             *self._epilogue(),
         ]
@@ -62,7 +62,7 @@ class AheadWriter:
             MULTIPLY,
             BEGIN,
             "// matmul_tensor: tensor cores on the two TF32 parts of every value, three products for each; a tensor",
-            "// core truncates as it adds, so it adds eight terms alone and the rest is added with rounding. Its 16",
+            "// core truncates as it adds, so it adds a few terms alone and the rest is added with rounding. Its 16",
             "// rows are columns here. The values of the next step are read while those of this one are multiplied.",
             launching.template(),
             *nest(f"__global__ void {bounds} {name}{restricted(self.product.plane.kernel)}", body, self._unit),
@@ -72,18 +72,22 @@ class AheadWriter:
         return ["#pragma unroll", *nest(f"for (int {name} = 0; {name} < {end}; {name}++)", body, self._unit)]
 
     def _multiply(self) -> list[str]:
-        """One step: the products of its eight terms alone, small ones first, then their sum to the others."""
-        parts = [("begin", "b_low", "a_high[tm]"), ("multiply", "b_high", "a_low[tm]")]
-        parts.append(("multiply", "b_high", "a_high[tm]"))
+        """One step: the products of its eight terms, small ones first, and after ``INSIDE`` terms to the others."""
+        start = ["if (turn == 0)", f"{self._unit}begin(mine[tm], b_low, a_high[tm]);", "else"]
+        start.append(f"{self._unit}multiply(mine[tm], b_low, a_high[tm]);")
+        added = self._over("part", "4", ["sums[tn][tm][part] += mine[tm][part];"])
         columns = [
             "unsigned b_high[4], b_low[4];",
             *self._over("part", "4", ["split(b_raw[step % 2][tn][part], b_high[part], b_low[part]);"]),
-            "float inner[WM / 8][4];",
-            *(line for call, b, a in parts for line in self._over("tm", "WM / 8", [f"{call}(inner[tm], {b}, {a});"])),
-            *self._over("tm", "WM / 8", self._over("part", "4", ["sums[tn][tm][part] += inner[tm][part];"])),
+            "auto& mine = inner[INSIDE > 8 ? tn : 0];",
+            *self._over("tm", "WM / 8", start),
+            *self._over("tm", "WM / 8", ["multiply(mine[tm], b_high, a_low[tm]);"]),
+            *self._over("tm", "WM / 8", ["multiply(mine[tm], b_high, a_high[tm]);"]),
+            *nest("if (turn == INSIDE / 8 - 1)", self._over("tm", "WM / 8", added), self._unit),
         ]
         split = ["split(a_raw[step % 2][tm][part], a_high[tm][part], a_low[tm][part]);"]
         return [
+            "const int turn = step % (INSIDE / 8);",
             "unsigned a_high[WM / 8][2], a_low[WM / 8][2];",
             *self._over("tm", "WM / 8", self._over("part", "2", split)),
             *self._over("tn", "WN / 16", columns),

@@ -1,9 +1,13 @@
 """A product on tensor cores whose next operands are on their way: into shared memory, and from there to registers.
 
 ``cp.async`` runs several tiles ahead. While a step of eight terms is multiplied, the values of the next one are read,
-of the next tile after a tile's last step; so tensor cores have work on both sides of the barrier. Every load of a tile
-has its own pointer, moved on by a tile's depth; rows beyond the matrix are read as its last one, for nobody stores what
-they give, and only terms beyond the depth become zeros.
+of the next tile after a tile's last step; so tensor cores have work on both sides of the barrier. Every vector of a
+tile has its own pointer, moved on by a tile's depth; rows beyond the matrix are read as its last one, for nobody stores
+what they give. Tiles at the end of the depth are copied element by element, with zeros for the terms beyond it.
+
+Rows that begin between vectors (``SHIFTED``) are copied in vectors of memory all the same, one more than the row's part
+of the tile has. What lies before that part is the same for every tile, and for every eighth row, because tiles are
+whole vectors deep: a thread reads its values so much further to the right (``a_lead``, ``b_lead``).
 
 The instruction's 16 rows are columns of the output and its 8 columns are rows: then a thread's two neighbouring
 registers of either operand are two neighbouring values in memory, wherever the rows' operand runs along the depth and
@@ -19,7 +23,11 @@ from roles.techniques.cpp.syntax import text_of
 from roles.techniques.cuda.matmul_operands import Operand, Staging, operands_of
 from roles.techniques.cuda.products import Product
 
-RESERVED = frozenset(["a_from", "b_from", "a_raw", "b_raw", "k_next", "next", "slot", "STEPS", "zeros"])
+_NAMES = """
+V SHIFTED NEAR FAR ASIDE STEPS A_ROW B_ROW a_from b_from a_before b_before a_lead b_lead a_raw b_raw aligned copy fetch
+further k_next slot start to first
+"""
+RESERVED = frozenset(_NAMES.split())
 
 
 def possible(product: Product) -> bool:
@@ -38,8 +46,8 @@ class AheadStaging(Staging):
     """Tiles in their operands' own order, and the pipeline that fills them."""
 
     @property
-    def paired(self) -> bool:
-        """True when a thread's two terms of a step are neighbours; else they are four apart, as PTX numbers them."""
+    def _paired(self) -> bool:
+        """True when a thread's two terms of a step may be neighbours; else they are four apart, as PTX has them."""
         return not operands_of(self.product)[1].along
 
     def natural(self, operand: Operand) -> bool:
@@ -48,32 +56,63 @@ class AheadStaging(Staging):
 
     def shape(self, operand: Operand) -> str:
         """A warp reads pairs or values of 8 rows and 4 places; with these lengths of a row each has its own bank."""
-        along, across = ("BK + 8", f"{operand.size} + 4") if self.paired else ("BK + 4", f"{operand.size} + 8")
-        return f"[{operand.size}][{along}]" if operand.along else f"[BK][{across}]"
+        pairs, values = (f"(W == 4 ? {a} : {b})" if self._paired else str(b) for a, b in ((8, 4), (4, 8)))
+        return f"[{operand.size}][BK + {pairs}]" if operand.along else f"[BK][{operand.size} + {values}]"
 
-    def term(self, part: str) -> str:
-        """Which of a step's eight terms a thread's value number ``part`` belongs to."""
-        return f"place * 2 + {part}" if self.paired else f"place + {part} * 4"
+    def sizes(self) -> list[str]:
+        """Constants of the kernel."""
+        pairs = (f"SHIFTED ? {one} : {two}" if self._paired else str(one) for one, two in ((1, 2), (4, 1), (8, 1)))
+        rows = [self._vectors(each) for each in operands_of(self.product)]
+        near, far, aside = pairs
+        a, b = operands_of(self.product)
+        return [
+            "constexpr int V = 4, STEPS = BK / 8;",
+            "constexpr bool SHIFTED = W != V;  // rows may begin between vectors",
+            f"constexpr int A_ROW = {rows[0]}, B_ROW = {rows[1]};  // vectors of a row of a tile",
+            f"constexpr int A_LOADS = ({self._lines(a)} * A_ROW + THREADS - 1) / THREADS;",
+            f"constexpr int B_LOADS = ({self._lines(b)} * B_ROW + THREADS - 1) / THREADS;",
+            f"constexpr int NEAR = {near}, FAR = {far}, ASIDE = {aside};  // where a thread's values lie",
+        ]
+
+    def _lines(self, operand: Operand) -> str:
+        return operand.size if operand.along else "BK"
+
+    def _vectors(self, operand: Operand) -> str:
+        return f"{'BK' if operand.along else operand.size} / V + SHIFTED"
 
     def pipeline(self, multiply: list[str]) -> list[str]:
         """The loop over tiles around ``multiply``, which works on the values ``[step % 2]``."""
         step = [
             *nest("if (step == STEPS - 1)", self._turn(), self.unit),
-            *self._fetch("(step + 1) % 2", "(step + 1) % STEPS * 8"),
-            *nest("if (step == 0)", self._advance("slot"), self.unit),
+            "fetch((step + 1) % 2, (step + 1) % STEPS * 8);",
+            "if (step == 0) copy(slot);",
             *multiply,
         ]
         steps = ["#pragma unroll", *nest("for (int step = 0; step < STEPS; step++)", step, self.unit)]
+        rows, cols = operands_of(self.product)
         return [
-            *self._pointers(),
+            *self._pointers(rows),
+            *self._pointers(cols),
+            *self._leads(rows, "warp_row"),
+            *self._leads(cols, "warp_col"),
+            f"const bool aligned = !SHIFTED || ({self._address(rows)} | {self._address(cols)}) % 16 == 0;",
             "int k_next = k_first, buffer = 0, slot = STAGES - 1;",
-            "#pragma unroll",
-            *nest("for (int stage = 0; stage < STAGES - 1; stage++)", self._advance("stage"), self.unit),
+            *self._function("copy", "int to", [*self._copies(), *self._moved()]),
+            *self._function("fetch", "int to, int first", self._fetched()),
+            "#pragma unroll 1",
+            "for (int stage = 0; stage < STAGES - 1; stage++) copy(stage);",
             "__pipeline_wait_prior(STAGES - 2);",
             "__syncthreads();",
-            *self._fetch("0", "0"),
+            "fetch(0, 0);",
             *nest("for (int k_tile = k_first; k_tile < k_end; k_tile += BK)", steps, self.unit),
         ]
+
+    def _function(self, name: str, parameters: str, body: list[str]) -> list[str]:
+        lines = nest(f"auto {name} = [&]({parameters})", body, self.unit)
+        return [*lines[:-1], "};"]
+
+    def _address(self, operand: Operand) -> str:
+        return f"reinterpret_cast<size_t>({operand.access.array})"
 
     def _turn(self) -> list[str]:
         return [
@@ -83,70 +122,116 @@ class AheadStaging(Staging):
             "buffer = buffer + 1 < STAGES ? buffer + 1 : 0;",
         ]
 
-    def _pointers(self) -> list[str]:
-        """Where each of a thread's loads begins."""
-        lines: list[str] = []
+    def _started(self, operand: Operand, side: str, depth: str) -> list[str]:
+        """``start``: the element of a row and a depth, both given."""
         plane, loop = self.product.plane, self.product.reduction.loop
-        for each in operands_of(self.product):
-            letter, bound = each.letter, plane.bound[each.index]
-            k_at, side_at = each.place
-            last = f"{bound} - 1" if each.along else f"{bound} - W"
-            body = [
-                f"const {loop.type} {self.product.depth} = k_first + {k_at};",
-                f"const {plane.type} next = {each.first} + {side_at};",
-                f"const {plane.type} {each.index} = next < {bound} ? next : {last};",
-                f"{letter}_from[step] = &{text_of(each.access.node)};",
-            ]
-            lines += [f"const float* {letter}_from[{letter.upper()}_LOADS];", *self._steps(each, body)]
-        return lines
-
-    def _advance(self, slot: str) -> list[str]:
-        """Starts the copies of one tile; a group is committed for each, empty ones too, to keep count."""
-        lines: list[str] = []
-        for each in operands_of(self.product):
-            letter, (k_at, side_at) = each.letter, each.place
-            further = "BK" if each.along else f"BK * static_cast<size_t>({each.pitch})"
-            target = f"&{self.slot(each, slot, k_at, side_at)}"
-            copy = [
-                f"const int zeros = k_next + {k_at} < k_end ? 0 : 4 * W;",
-                f"__pipeline_memcpy_async({target}, {letter}_from[step], 4 * W, zeros);",
-            ]
-            body = [*nest(f"if (at < {each.size} * BK / W)", copy, self.unit), f"{letter}_from[step] += {further};"]
-            lines += self._steps(each, body)
-        return [*lines, "__pipeline_commit();", "k_next += BK;"]
-
-    def _fetch(self, to: str, first: str) -> list[str]:
-        """A thread's values of one step, from shared memory: two for 8 rows, four for 16 columns."""
-        rows, cols = operands_of(self.product)
         return [
-            *self._over("tm", "WM / 8", self._values(rows, to, first, "warp_row + tm * 8 + quad")),
-            *self._over("tn", "WN / 16", self._columns(cols, to, first)),
+            f"const {plane.type} {operand.index} = {side};",
+            f"const {loop.type} {self.product.depth} = {depth};",
+            f"const float* start = &{text_of(operand.access.node)};",
         ]
 
-    def _values(self, operand: Operand, to: str, first: str, side: str) -> list[str]:
-        """Two terms of one row."""
-        if operand.along and self.paired:
-            pair = self.slot(operand, "buffer", f"{first} + place * 2", side)
-            return [self._pair(f"a_raw[{to}][tm]", pair)]
-        value = self.slot(operand, "buffer", f"{first} + {self.term('part')}", side)
-        return self._over("part", "2", [f"a_raw[{to}][tm][part] = {value};"])
+    def _pointers(self, operand: Operand) -> list[str]:
+        """Where each of a thread's vectors begins, and what of it lies before the tile."""
+        letter, bound = operand.letter, self.product.plane.bound[operand.index]
+        line, offset = self._place(operand)
+        if operand.along:
+            row = f"{operand.first} + {line}"
+            body = [
+                *self._started(operand, f"{row} < {bound} ? {row} : {bound} - 1", "k_first"),
+                f"{letter}_before[step] = {self._before('start')};",
+                f"{letter}_from[step] = start + {offset} - {letter}_before[step];",
+            ]
+        else:
+            body = [
+                *self._started(operand, operand.first, f"k_first + {line}"),
+                f"{letter}_before[step] = {self._before('start')};",
+                f"const int to = {offset} - {letter}_before[step], further = to - ({bound} - {operand.first});",
+                f"{letter}_from[step] = start + (further < 0 ? to : to - (further / V + 1) * V);",
+            ]
+        return [
+            f"const float* {letter}_from[{letter.upper()}_LOADS];",
+            f"int {letter}_before[{letter.upper()}_LOADS];",
+            *self._steps(operand, body),
+        ]
 
-    def _columns(self, operand: Operand, to: str, first: str) -> list[str]:
-        """Two columns of two terms."""
-        if self.paired:
-            pair = self.slot(operand, "buffer", f"{first} + {self.term('part')}", "warp_col + tn * 16 + quad * 2")
-            return self._over("part", "2", [self._pair(f"b_raw[{to}][tn] + part * 2", pair)])
-        side = f"warp_col + tn * 16 + {self.column('part')}"
-        value = self.slot(operand, "buffer", f"{first} + {self.term('part / 2')}", side)
-        return self._over("part", "4", [f"b_raw[{to}][tn][part] = {value};"])
+    def _place(self, operand: Operand) -> tuple[str, str]:
+        """Line of the tile and element in it of vector number ``at``: neighbouring threads read neighbours."""
+        row = f"{operand.letter.upper()}_ROW"
+        return f"at / {row}", f"at % {row} * V"
 
-    def column(self, part: str) -> str:
-        """The column, of sixteen, of a thread's value or sum number ``part`` modulo two."""
-        return f"quad * 2 + {part} % 2" if self.paired else f"quad + {part} % 2 * 8"
+    def _before(self, start: str) -> str:
+        return f"SHIFTED ? reinterpret_cast<size_t>({start}) / sizeof(float) % V : 0"
 
-    def _pair(self, target: str, source: str) -> str:
-        target = target if " + " in target else f"&{target}[0]"
-        return f"*reinterpret_cast<float2*>({target}) = *reinterpret_cast<const float2*>(&{source});"
+    def _leads(self, operand: Operand, warp: str) -> list[str]:
+        """How much further to the right a thread finds its values."""
+        side, depth = operand.first, "k_first + place"
+        if operand.along:
+            side, depth = f"{operand.first} + {warp} + quad", "k_first"
+        body = [*self._started(operand, side, depth), f"{operand.letter}_lead = {self._before('start')};"]
+        return [f"int {operand.letter}_lead = 0;", *nest("if constexpr (SHIFTED)", body, self.unit)]
+
+    def _copies(self) -> list[str]:
+        """One tile; whole vectors only where none of them reaches beyond the depth or begins before the matrix."""
+        operands = operands_of(self.product)
+        whole = [line for each in operands for line in self._vector(each)]
+        single = [line for each in operands for line in self._singly(each)]
+        inside = "if (k_next + BK + (SHIFTED ? V : 0) <= k_end && (aligned || k_next > 0))"
+        return [*nest(inside, whole, self.unit)[:-1], *nest("} else", single, self.unit)]
+
+    def _guarded(self, operand: Operand, body: list[str]) -> list[str]:
+        row = f"{operand.letter.upper()}_ROW"
+        return self._steps(operand, nest(f"if (at < {self._lines(operand)} * {row})", body, self.unit))
+
+    def _target(self, operand: Operand, part: str) -> str:
+        line, offset = self._place(operand)
+        return f"&{self.tile(operand)}[to][{line}][{offset}{part}]"
+
+    def _vector(self, operand: Operand) -> list[str]:
+        copy = f"__pipeline_memcpy_async({self._target(operand, '')}, {operand.letter}_from[step], sizeof(float) * V);"
+        return self._guarded(operand, [copy])
+
+    def _singly(self, operand: Operand) -> list[str]:
+        letter, (line, offset), target = operand.letter, self._place(operand), self._target(operand, " + part")
+        bound = self.product.plane.bound[operand.index]
+        reach = "k_next + further < k_end"
+        if not operand.along:
+            reach = f"k_next + {line} < k_end && {operand.first} + further < {bound}"
+        body = [
+            f"const int further = {offset} - {letter}_before[step] + part;",
+            f"const int zeros = further >= 0 && {reach} ? 0 : sizeof(float);",
+            f"__pipeline_memcpy_async({target}, {letter}_from[step] + part, sizeof(float), zeros);",
+        ]
+        return self._guarded(
+            operand, ["#pragma unroll 1", *nest("for (int part = 0; part < V; part++)", body, self.unit)]
+        )
+
+    def _moved(self) -> list[str]:
+        """The pointers at the next tile; a group is committed for each tile, empty ones too, to keep count."""
+        lines = ["__pipeline_commit();", "k_next += BK;"]
+        for each in operands_of(self.product):
+            tile = "BK" if each.along else f"BK * static_cast<size_t>({each.pitch})"
+            lines += self._over("step", f"{each.letter.upper()}_LOADS", [f"{each.letter}_from[step] += {tile};"])
+        return lines
+
+    def _fetched(self) -> list[str]:
+        """A thread's values of one step, from shared memory: two terms for 8 rows, and for two of 16 columns."""
+        rows, cols = operands_of(self.product)
+        row = self._value(rows, "part", "warp_row + tm * 8 + quad")
+        col = self._value(cols, "part / 2", f"warp_col + tn * 16 + {self.column('part % 2')}")
+        return [
+            *self._over("tm", "WM / 8", self._over("part", "2", [f"a_raw[to][tm][part] = {row};"])),
+            *self._over("tn", "WN / 16", self._over("part", "4", [f"b_raw[to][tn][part] = {col};"])),
+        ]
+
+    def _value(self, operand: Operand, part: str, side: str) -> str:
+        term, lead = f"first + place * NEAR + {part} * FAR", f"{operand.letter}_lead"
+        at = f"[{side}][{lead} + {term}]" if operand.along else f"[{term}][{lead} + {side}]"
+        return f"{self.tile(operand)}[buffer]{at}"
+
+    def column(self, which: str) -> str:
+        """The column, of sixteen, of the first or second of a thread's two."""
+        return f"quad * NEAR + {which} * ASIDE"
 
     def _over(self, name: str, end: str, body: list[str]) -> list[str]:
         return ["#pragma unroll", *nest(f"for (int {name} = 0; {name} < {end}; {name}++)", body, self.unit)]

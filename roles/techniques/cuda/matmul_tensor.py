@@ -35,10 +35,11 @@ from roles.techniques.cuda.tf32_parts import MULTIPLY, SPLIT
 from roles.techniques.transform import Choices
 
 _NAMES = """
-lane warp warp_row warp_col quad place split multiply begin a_high a_low b_high b_low inner deep INSIDE WM WN sums tm tn
+lane warp warp_row warp_col quad place split multiply begin a_high a_low b_high b_low inner mine turn deep INSIDE WM WN
+sums tm tn
 """
 _OWN = frozenset(_NAMES.split()) | AHEAD_NAMES
-_LOOSE = ("pad", "unroll", "inside")  # options of tiles that are not ahead
+_LOOSE = ("pad", "unroll")  # options of tiles that are not ahead
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class MatmulTensorFamily:
             if product.plane.kernel.name == kernel and is_plain_product(product):
                 ahead = setting["staging"] == "ahead" and possible(product)
                 writer = (AheadWriter if ahead else TensorWriter)(source, product, setting)
-                names = ["bm", "bn", "bk", "wm", "wn", "stages", *(() if ahead else _LOOSE), "blocks"]
+                names = ["bm", "bn", "bk", "wm", "wn", "stages", *(() if ahead else _LOOSE), "inside", "blocks"]
                 shown = constants(kernel, self, setting, [*names, *launch_options(setting)])
                 lines = [*shown, "", *writer.launching.scratch(), *writer.kernel()]
                 text = writer.launching.placed(lines)
