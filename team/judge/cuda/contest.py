@@ -3,11 +3,9 @@
 One sample: the judge fills the slots with fresh private inputs, poisons the outputs, empties the L2 by reading past it,
 takes every persisting line away, and lets one side replay its graph once; every launch is checked against the
 reference. Then the same for the other side, on the same inputs and the same memory: where memory lies on the card
-changes a time by several per cent, and neither side can be luckier. Before its sample, a side replays its graph once
-untimed, on inputs of an earlier pair: without that, a runner whose context was not the last one to run pays up to a
-sixth of its sample (``scripts/order_of_sides.py``), whichever kernel it holds. A side that stands still can neither
-read nor write (its process is stopped, and nothing of it may go on computing; that is checked). Which side goes first,
-where the slots lie and the order of the workloads are drawn anew.
+changes a time by several per cent, and neither side can be luckier. A side that stands still can neither read nor write
+(its process is stopped, and nothing of it may go on computing; that is checked). Which side goes first, where the slots
+lie and the order of the workloads are drawn anew; that it makes no difference is a GPU test.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from statistics import median
 from protocol.messages import Outcome, Pair, Restart
 from protocol.policy import Policy
 from team.devices.telemetry import disturbance
-from team.judge.arena import Lease, slot_size
+from team.judge.arena import slot_size
 from team.judge.bench import IDLE_SET
 from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
@@ -32,7 +30,7 @@ from team.judge.pairs import MAX_GROWTHS, Lane, Tally, arena_bytes
 from team.judge.runner.process import START_S, Sample
 from team.judge.timeline import TIMELINE
 from team.tasks.spec import Workload
-from team.tasks.task import Task, Tensors
+from team.tasks.task import Task
 
 TIMED_SET = 1
 MAX_LAUNCHES = 1024
@@ -68,7 +66,6 @@ class CudaContest:
         self.references = References(self.task)
         self.audits = {"base": WallAudit(), "candidate": WallAudit()}
         self._walks: dict[str, list[tuple[float, float]]] = {}
-        self._last: tuple[str, int, Tensors] | None = None
 
     def restart(self, pairs: int) -> Restart:
         """``pairs`` pairs of every workload with fresh processes. One that dies once is given a second chance."""
@@ -189,15 +186,12 @@ class CudaContest:
         """Both sides once, on the same fresh inputs; each is checked at once."""
         count = lane.layout.launches
         with TIMELINE.stage("inputs"):
-            others = self._former(lane.workload, count)
             inputs = self.source.timed(lane.workload, count)
-            self._last = lane.workload.name, count, inputs
         with TIMELINE.stage("reference"):
             want = self.references.of(lane.workload, inputs, count)
         sides = [(base, lane.base), (candidate, lane.candidate)]
         samples: dict[str, Sample] = {}
         for stand, lease in reversed(sides) if candidate_first else sides:
-            self._wake(stand, lease, lane, others)
             with TIMELINE.stage("fill"):
                 lease.fill(inputs)
                 lease.poison(self.source.generator)
@@ -208,20 +202,6 @@ class CudaContest:
                 wanted = {name: value[:done] for name, value in want.items()}
                 stand.inspect_all(lease, inputs, wanted, done, bounded=True)
         return samples
-
-    def _former(self, workload: Workload, count: int) -> Tensors:
-        """Inputs of the pair before this one, which tell nothing of it; new ones when it was of another size."""
-        if self._last is not None and self._last[:2] == (workload.name, count):
-            return self._last[2]
-        return self.source.timed(workload, count)
-
-    def _wake(self, stand: CudaStand, lease: Lease, lane: Lane, others: Tensors) -> None:
-        """Let a side run before its sample. Not on what lies in its slots: the other side's inputs are its sample's,
-        too, and the other side's answers lie beside them."""
-        with TIMELINE.stage("wake"):
-            lease.fill(others)
-            lease.poison(self.source.generator)
-            stand.go(TIMED_SET, self._deadline(stand, lane.workload, self._count(stand, lane.layout.launches)))
 
     def _deadline(self, stand: CudaStand, workload: Workload, launches: int) -> float:
         known = self.record if stand.side == "candidate" else None

@@ -1,0 +1,78 @@
+"""Raw pairs of one workload as columns: an experiment holds hundreds, and each crosses every wire of the campaign."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, overload
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One back-to-back comparison on one workload: mean nanoseconds per launch of each side, both above zero."""
+
+    candidate_first: bool
+    base_ns: float
+    candidate_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(Sequence[Pair]):
+    """Pairs in the order in which they were measured; said as a map of three columns of equal length."""
+
+    candidate_first: tuple[bool, ...]
+    base_ns: tuple[float, ...]
+    candidate_ns: tuple[float, ...]
+
+    @classmethod
+    def of(cls, pairs: Iterable[Pair]) -> Self:
+        """Single pairs as columns."""
+        rows = tuple(pairs)
+        return cls(
+            tuple(pair.candidate_first for pair in rows),
+            tuple(pair.base_ns for pair in rows),
+            tuple(pair.candidate_ns for pair in rows),
+        )
+
+    def __len__(self) -> int:
+        return len(self.base_ns)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return map(Pair, self.candidate_first, self.base_ns, self.candidate_ns)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Pairs": ...
+    def __getitem__(self, index: int | slice) -> "Pair | Pairs":
+        columns = self.candidate_first[index], self.base_ns[index], self.candidate_ns[index]
+        return Pairs(*columns) if isinstance(index, slice) else Pair(*columns)  # pyright: ignore[reportArgumentType]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Columns of any sequence; times must be above zero, and a pair must have all three."""
+        times = core_schema.tuple_variable_schema(core_schema.float_schema(gt=0.0, allow_inf_nan=False))
+        orders = core_schema.tuple_variable_schema(core_schema.bool_schema())
+        fields = {"candidate_first": orders, "base_ns": times, "candidate_ns": times}
+        told = core_schema.typed_dict_schema(
+            {name: core_schema.typed_dict_field(column) for name, column in fields.items()}, extra_behavior="forbid"
+        )
+        made = core_schema.no_info_after_validator_function(cls._of_columns, told)
+        return core_schema.union_schema(
+            [made, core_schema.is_instance_schema(cls)],
+            mode="left_to_right",
+            serialization=core_schema.plain_serializer_function_ser_schema(cls._columns),
+        )
+
+    @classmethod
+    def _of_columns(cls, told: Mapping[str, Any]) -> Self:
+        made = cls(told["candidate_first"], told["base_ns"], told["candidate_ns"])
+        if not len(made.candidate_first) == len(made.base_ns) == len(made.candidate_ns):
+            raise ValueError("the columns of pairs must be equally long")
+        return made
+
+    def _columns(self) -> dict[str, tuple[Any, ...]]:
+        return {
+            "candidate_first": self.candidate_first, "base_ns": self.base_ns, "candidate_ns": self.candidate_ns,
+        }  # fmt: skip
