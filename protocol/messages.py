@@ -360,10 +360,13 @@ class Measurement(Message):
     simplicity: dict[str, tuple[int, int]] = Field(
         default_factory=dict, description="tokens, branches, knobs: (base, candidate)"
     )
+    held_out: tuple[Restart, ...] = Field(
+        default=(), description="samples on shapes that no mind is told of, taken where a landing is verified"
+    )
 
     def without_samples(self) -> "Measurement":
         """The same without its raw pairs: what the state of a campaign keeps. The ledger keeps them all."""
-        return self.model_copy(update={"restarts": ()})
+        return self.model_copy(update={"restarts": (), "held_out": ()})
 
     @property
     def pairs(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from protocol.held_out import held_to
 from protocol.messages import Decision, Estimate, Measurement, Noise, Outcome, Verdict
 from protocol.sequential import decide
 from protocol.simplicity import is_simpler
@@ -108,7 +109,7 @@ def compare_commits(a: str, b: str, task: Path, run: Path | None) -> Comparison:
         refuse_without_gpu(spec)
         with _judge(spec) as (judge_process, device):
             noise, _ = _calibrated(judge_process, trusted, base)
-            request = Compare(task=str(trusted), base=str(base), candidate=str(candidate), noise=noise)
+            request = Compare(task=str(trusted), base=str(base), candidate=str(candidate), noise=noise, held_out=True)
             measured = judge_process.compare(request)
     return _decided(spec, measured, noise, device)
 
@@ -117,7 +118,7 @@ def _decided(spec: TaskSpec, measured: Measurement, noise: Noise, device: str) -
     weights = {w.name: w.weight for w in spec.must_pass}
     decision = None
     if measured.outcome is Outcome.MEASURED:
-        decision = decide(measured.restarts, weights, noise, spec.policy)
+        decision = held_to(decide(measured.restarts, weights, noise, spec.policy), measured, noise, spec.policy)
     verdict, reason = judge(measured, decision, is_simpler(measured.simplicity, spec.policy), spec.policy)
     return Comparison(verdict, reason, decision, measured, noise, device)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from protocol import calls, directions, duties, rounds, steering, stuck
 from protocol import events as ev
 from protocol.admission import refusal
+from protocol.held_out import held_to
 from protocol.journal import Journal
 from protocol.ledger import Ledger
 from protocol.messages import (
@@ -231,7 +232,9 @@ class Coordination:
     def _decide(self, measurement: Measurement, device: str) -> Decision | None:
         if measurement.outcome is not Outcome.MEASURED:
             return None
-        return decide(measurement.restarts, self.state.started.weights, self._noise(device), self.state.policy)
+        noise, policy = self._noise(device), self.state.policy
+        decision = decide(measurement.restarts, self.state.started.weights, noise, policy)
+        return held_to(decision, measurement, noise, policy)
 
     def _noise(self, device: str) -> Noise | None:
         return self.state.noise.get(device)

@@ -77,13 +77,17 @@ class Desk:
         self.supply.fetch(commit)
         return str(self.hub.export(commit, self.snapshots))
 
-    def compare(self, base: str, candidate: str) -> Measurement:
-        """Judge one commit against another on this device. A base that fails here, of all times, measures nothing."""
+    def compare(self, base: str, candidate: str, held_out: bool = False) -> Measurement:
+        """Judge one commit against another on this device. A base that fails here, of all times, measures nothing.
+
+        ``held_out``: on the shapes that no mind is told of as well.
+        """
         request = Compare(
             task=str(self.trusted),
             base=self.snapshot(base),
             candidate=self.snapshot(candidate),
             noise=self.lead.noise(),
+            held_out=held_out,
         )
         try:
             return self.judge.compare(request)

@@ -57,9 +57,9 @@ def perform_baseline(desk: Desk, duty: Baseline) -> ev.BaselineMeasured | ev.Bas
 
 
 def perform_verification(desk: Desk, duty: VerifyLanding) -> ev.LandingMeasured:
-    """Measure the merged tree against main, or the author's whole tree against the merged one; a correct one is run
-    under the tools of compute-sanitizer that its technique calls for."""
-    measured = desk.compare(duty.base, duty.candidate)
+    """Measure the merged tree against main, or the author's whole tree against the merged one, on held-out shapes as
+    well; a correct one is run under the tools of compute-sanitizer that its technique calls for."""
+    measured = desk.compare(duty.base, duty.candidate, held_out=True)
     return ev.LandingMeasured(
         duty=duty.id,
         experiment=duty.experiment,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from protocol.held_out import held_to
 from protocol.messages import Decision, Measurement, Noise, Outcome, Verdict
 from protocol.sequential import decide
 from protocol.state import CampaignState
@@ -50,8 +51,9 @@ class CleanRoom:
         return self._judge.calibrate(Calibrate(task=str(self._trusted), base=str(self._base)))[0]
 
     def evaluate(self, noise: Noise) -> tuple[Measurement, Decision]:
-        """One full evaluation; ``Unfit`` when not every workload is correct."""
-        request = Compare(task=str(self._trusted), base=str(self._base), candidate=str(self.tree), noise=noise)
+        """One full evaluation; ``Unfit`` when a workload is incorrect, or it loses on shapes that are not listed."""
+        task, base, candidate = str(self._trusted), str(self._base), str(self.tree)
+        request = Compare(task=task, base=base, candidate=candidate, noise=noise, held_out=True)
         try:
             measured = self._judge.compare(request)
         except (JudgeDied, BaselineBroken) as died:
@@ -59,7 +61,10 @@ class CleanRoom:
         started = self._state.started
         decision = None
         if measured.outcome is Outcome.MEASURED:
-            decision = decide(measured.restarts, started.weights, noise, started.policy)
+            listed = decide(measured.restarts, started.weights, noise, started.policy)
+            decision = held_to(listed, measured, noise, started.policy)
+            if decision.state != listed.state:
+                raise Unfit(decision.reason, "")
         verdict, why = judge(measured, decision, False, started.policy)
         if decision is None or verdict in UNFIT:
             where = f" on workload '{measured.workload}'" if measured.workload else ""

@@ -33,7 +33,7 @@ from team.guardian import RAY_FOLDER
 from team.loops import Loops, sentence
 from team.recovery import diagnose, examine
 from team.runs import Run
-from team.tasks.spec import TaskSpec
+from team.tasks.spec import HELD_OUT, TaskSpec
 from team.workspace.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -74,10 +74,8 @@ class Scope:
 def prepare(scope: Scope) -> None:
     """Make the run folder: hub, trusted copy of the task, ledger with its first event. All of it or nothing."""
     try:
-        hub = Hub.create(scope.run.folder, scope.task_folder, _needed(scope.spec))
-        snapshot = hub.export(hub.main, scope.run.folder / "trusted-at")
-        snapshot.rename(scope.run.trusted)
-        (scope.run.folder / "trusted-at").rmdir()
+        hub = Hub.create(scope.run.folder, scope.task_folder, needed_of(scope.spec))
+        hub.entrust(hub.main, scope.run.trusted)
         with Ledger(scope.run.ledger, writer=True) as ledger:
             ledger.append(time.time(), [("", _first_event(scope, hub))])
     except BaseException:
@@ -85,8 +83,10 @@ def prepare(scope: Scope) -> None:
         raise
 
 
-def _needed(spec: TaskSpec) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(("task.toml", spec.source, spec.reference, *spec.editable_files)))
+def needed_of(spec: TaskSpec) -> tuple[str, ...]:
+    """The task's own files, which must be committed."""
+    own = ("task.toml", spec.source, spec.reference, *spec.editable_files, *([HELD_OUT] if spec.held_out else []))
+    return tuple(dict.fromkeys(own))
 
 
 def _first_event(scope: Scope, hub: Hub) -> CampaignStarted:

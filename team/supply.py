@@ -55,5 +55,5 @@ def receive_run(name: str, node: str, task: str, main: str, data: bytes) -> tupl
     run = Run(home() / "nodes" / node[:16] / name)
     hub = Hub.open(run.folder) if (run.folder / "hub.git").is_dir() else Hub.receive(run.folder, task, main, data)
     if not run.trusted.is_dir():
-        hub.export(main, run.folder / "trusted-at").rename(run.trusted)
+        hub.entrust(main, run.trusted)
     return run, hub

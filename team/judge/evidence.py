@@ -21,6 +21,7 @@ class Evidence:
     candidate: Kernel | None = None
     checks: tuple[WorkloadCheck, ...] = ()
     restarts: list[Restart] = field(default_factory=list)
+    held_out: tuple[Restart, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     discarded: int = 0
     launching: dict[str, str] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Evidence:
             detail=detail,
             workload=workload,
             restarts=tuple(self.restarts),
+            held_out=self.held_out,
             checks=self.checks,
             base_build=None if self.base is None else self.base.artifact.build,
             candidate_build=None if self.candidate is None else self.candidate.artifact.build,

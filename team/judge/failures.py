@@ -1,5 +1,7 @@
 """How an evaluation ends early. Each exception carries what the ledger needs and what the user reads. Trusted."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from protocol.messages import Outcome
@@ -23,6 +25,24 @@ class Failed(Exception):
         """Which side, what happened and where."""
         where = f" on workload {self.workload}" if self.workload else ""
         return f"The {self.side} failed{where}: {self.detail}."
+
+
+@contextmanager
+def unnamed() -> Iterator[None]:
+    """Failures on shapes that no mind is told of say what happened and not where: minds read these sentences."""
+    try:
+        yield
+    except Failed as failed:
+        what = _UNNAMED.get(failed.outcome, "it failed")
+        raise Failed(failed.side, failed.outcome, f"{what} on a shape that is not listed") from None
+
+
+_UNNAMED = {
+    Outcome.INCORRECT: "an output is wrong",
+    Outcome.CRASHED: "its process ended",
+    Outcome.TIMEOUT: "it took too long",
+    Outcome.TAMPERED: "it did what no kernel may",
+}
 
 
 class BaselineBroken(UserError):

@@ -24,7 +24,7 @@ from team.judge.bench import quiet_torch
 from team.judge.check import Checker, Record
 from team.judge.cuda.sanitize import findings_beyond
 from team.judge.evidence import Evidence
-from team.judge.failures import BaselineBroken, Failed
+from team.judge.failures import BaselineBroken, Failed, unnamed
 from team.judge.ground import TimingLoop, ground_of
 from team.judge.identity import Twins
 from team.judge.kernels import Kernel, KernelShop
@@ -39,6 +39,7 @@ from team.tasks.task import Task
 
 PLANTED_LAUNCHES = 50  # launches per sample of the planted check where memory allows: one launch more is a known 2 %
 LOOKS_AHEAD = 3  # looks whose restarts find their runners ready; few requests go on beyond
+HELD_OUT_LOOKS = 2  # looks whose pairs are measured on held-out shapes
 PLANTED_LIMIT_S = 60.0  # seconds after which the planted check gives up, for kernels of many milliseconds
 
 
@@ -93,6 +94,9 @@ class Judge:
             contest = self._admitted(task, evidence, base, candidate, profiles=True)
             with evidence.charged("measure"):
                 self._until_decided(contest, evidence, request.noise)
+            if request.held_out and (apart := self._shop.held_out(task)) is not None:
+                with evidence.charged("held out"), unnamed():
+                    self._hold_out(apart, evidence, Path(request.base), Path(request.candidate))
 
         return _concluded(evidence, measure)
 
@@ -154,6 +158,8 @@ class Judge:
             same = decide(evidence.restarts, _weights(task), noise, policy)
             with evidence.charged("planted"):
                 planted, name, gain = self._planted(task, base)
+            if (apart := self._shop.held_out(task)) is not None:  # what the base fails nobody can be held to
+                self._base_record(apart, self._shop.kernel(apart, tree, "base"))
         except Failed as failed:
             raise BaselineBroken.of(failed) from failed
         findings = {
@@ -280,6 +286,14 @@ class Judge:
         refuse_unbelievable(contest, self._still_wanted)
         evidence.note(contest.tally)
         evidence.restarts.append(restart)
+
+    def _hold_out(self, apart: Task, evidence: Evidence, base: Path, candidate: Path) -> None:
+        """Check both sides on the shapes that no mind is told of, and time them for as many pairs as two looks have."""
+        seen, policy = Evidence(self._device.info()), apart.spec.policy
+        contest = self._admitted(apart, seen, *self._built(apart, seen, base, candidate), profiles=False)
+        while seen.pairs < policy.looks[:HELD_OUT_LOOKS][-1]:
+            self._restart(contest, seen, policy.pairs_per_restart)
+        evidence.checks, evidence.held_out = (*evidence.checks, *seen.checks), tuple(seen.restarts)
 
     def _until_decided(self, contest: TimingLoop, evidence: Evidence, noise: Noise | None) -> None:
         policy = contest.policy

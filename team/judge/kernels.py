@@ -78,6 +78,16 @@ class KernelShop:
         """Identity of a task that this shop loaded, by content."""
         return self._digests[id(task)]
 
+    def held_out(self, task: Task) -> Task | None:
+        """The same task on the shapes that no mind is told of alone; None where it has none."""
+        if not task.spec.held_out:
+            return None
+        digest = f"{self.digest(task)} held out"
+        if digest not in self._tasks:
+            self._tasks[digest] = task.held_out()
+            self._digests[id(self._tasks[digest])] = digest
+        return self._tasks[digest]
+
     def build_ahead(self, task: Task, trees: Sequence[Path]) -> None:
         """Compile several trees side by side on all of the device's cores; failures are met again one by one."""
         os.sched_setaffinity(0, self._device.cores)

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from protocol.policy import Policy
 from team.errors import UserError
 
+HELD_OUT = "held_out.toml"
+"""Beside task.toml: shapes that minds never see, and that landings and submissions are held to."""
 REACH = 16  # how far below a listed dim a shape that the task does not list may lie
 
 
@@ -120,6 +122,9 @@ class TaskSpec(_Strict):
     checked: tuple[Workload, ...] = Field(
         default=(), description="further shapes on which a kernel must be right; they are never timed"
     )
+    held_out: tuple[Workload, ...] = Field(
+        default=(), description="read from held_out.toml, which no mind sees; landings and submissions are held to them"
+    )
     interpreted: tuple[Workload, ...] = Field(
         default=(), description="small shapes for Triton's interpreter, which stands in where there is no GPU"
     )
@@ -130,7 +135,7 @@ class TaskSpec(_Strict):
 
     @model_validator(mode="after")
     def _coherent(self) -> "TaskSpec":
-        for workloads in ((*self.workloads, *self.checked), self.interpreted):
+        for workloads in ((*self.workloads, *self.checked, *self.held_out), self.interpreted):
             names = [workload.name for workload in workloads]
             if len(set(names)) != len(names):
                 raise ValueError("two workloads have the same name")
@@ -144,8 +149,8 @@ class TaskSpec(_Strict):
         for path in (self.source, self.reference, *self.editable):
             if Path(path).is_absolute() or ".." in Path(path).parts:
                 raise ValueError(f"path '{path}' leaves the task folder")
-        if self.reference in self.editable or "task.toml" in self.editable:
-            raise ValueError("the reference and task.toml can never be editable")
+        if {self.reference, "task.toml", HELD_OUT} & set(self.editable):
+            raise ValueError(f"the reference, task.toml and {HELD_OUT} can never be editable")
         return self
 
     @property
@@ -168,6 +173,22 @@ class TaskSpec(_Strict):
         return self.tolerance.get(output) or self.tolerance.get("default") or Tolerance()
 
 
+class _HeldOut(_Strict):
+    """``held_out.toml``: the names in it are for whoever wrote it."""
+
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+
+
+def _held_out(path: Path, spec: TaskSpec) -> list[dict[str, Any]]:
+    """The shapes of ``held_out.toml``, under names that say nothing: reasons and tables are read by minds."""
+    found = _HeldOut.model_validate(_read(path)).workloads
+    listed = [(one.dims, one.scalars) for one in (*spec.workloads, *spec.checked)]
+    for one in found:
+        if (one.dims, one.scalars) in listed:
+            raise UserError(f"{path}: the shape of '{one.name}' is listed in task.toml as well.", "Take another one.")
+    return [{**one.model_dump(), "name": f"held-out {number}"} for number, one in enumerate(found, start=1)]
+
+
 def _no_task(place: Path) -> UserError:
     """What is there in place of a task's folder, and what to type instead."""
     if place.is_dir():
@@ -180,17 +201,30 @@ def _no_task(place: Path) -> UserError:
 def read_spec(folder: Path) -> TaskSpec:
     """The spec of the task in ``folder``; a ``UserError`` names the first thing that is wrong."""
     path = folder / "task.toml"
+    if not path.is_file():
+        raise _no_task(folder)
+    raw = _read(path)
+    if HELD_OUT.removesuffix(".toml") in raw:
+        raise UserError(
+            f"{path} holds held-out shapes, and every mind may read it.", f"Move them to {folder / HELD_OUT}."
+        )
     try:
-        raw: dict[str, Any] = tomllib.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise _no_task(folder) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid TOML: {error}.", "Correct that line.") from None
-    try:
-        return TaskSpec.model_validate(raw)
+        spec, path = TaskSpec.model_validate(raw), folder / HELD_OUT
+        held_out = _held_out(path, spec) if path.is_file() else []
+        return TaskSpec.model_validate({**raw, "held_out": held_out}) if held_out else spec
     except ValidationError as error:
         first = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-        where = ".".join(str(part) for part in first["loc"]) or "task.toml"
+        where = ".".join(str(part) for part in first["loc"]) or path.name
         if first["type"] == "extra_forbidden":
-            raise UserError(f"{path} has an unknown key '{where}'.", "Remove it or correct its spelling.") from None
+            remedy = "Remove it or correct its spelling."
+            if where.endswith("held_out"):
+                remedy = f"Move that workload to {folder / HELD_OUT}."
+            raise UserError(f"{path} has an unknown key '{where}'.", remedy) from None
         raise UserError(f"{path}: {where}: {first['msg']}.", "Correct that value.") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}.", "Correct that line.") from None

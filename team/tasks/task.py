@@ -78,6 +78,13 @@ class Task:
         twin.spec = self.spec.model_copy(update={"policy": policy})
         return twin
 
+    def held_out(self) -> "Task":
+        """The same task on nothing but the shapes that no mind is told of."""
+        twin = copy(self)
+        alone = {"workloads": self.spec.held_out, "held_out": (), "checked": (), "known_broken": (), "interpreted": ()}
+        twin.spec = self.spec.model_copy(update=alone)
+        return twin
+
     @property
     def varying(self) -> set[str]:
         """Dims that some buffer's extents are made of."""
@@ -289,7 +296,7 @@ def load_task(folder: Path, interpreted: bool = False) -> Task:
     """
     spec = read_spec(folder)
     if interpreted and spec.interpreted:
-        spec = spec.model_copy(update={"workloads": spec.interpreted, "checked": ()})
+        spec = spec.model_copy(update={"workloads": spec.interpreted, "checked": (), "held_out": ()})
     try:
         source = (folder / spec.source).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -352,7 +359,7 @@ def _complete(task: Task) -> None:
         raise UserError(f"Task {spec.name} has no output.", "Give one argument the role 'output' or 'inout'.")
     if not task.workloads:
         raise UserError(f"Every workload of task {spec.name} is listed as known_broken.", "Mend one and take it off.")
-    for workload in (*spec.workloads, *spec.checked):
+    for workload in (*spec.workloads, *spec.checked, *spec.held_out):
         for parameter in task.signature.parameters:
             table = "dims" if parameter.is_integer else "scalars"
             given = workload.dims if parameter.is_integer else workload.scalars

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from protocol.record import Proof
 from team.errors import UserError
+from team.tasks.spec import HELD_OUT
 from team.workspace import bundles, origin
 from team.workspace.command import Git
 from team.workspace.history import Entry, log
@@ -165,8 +166,17 @@ class Hub:
         return self.objects.read(paths, commit)
 
     def export(self, commit: str, folder: Path) -> Path:
-        """The task folder at ``commit`` as plain files, at ``folder/COMMIT``; whole or not at all, made only once."""
-        return self.objects.export(self.resolve(commit), folder)
+        """The task folder at ``commit`` as plain files, at ``folder/COMMIT``; whole or not at all, made only once.
+
+        Without the shapes that no mind may see.
+        """
+        return self.objects.export(self.resolve(commit), folder, without=[HELD_OUT])
+
+    def entrust(self, commit: str, place: Path) -> None:
+        """The task folder at ``commit`` as judges trust it, all of it, as the new folder ``place``."""
+        made = self.objects.export(self.resolve(commit), place.with_name(f"{place.name}-at"))
+        made.rename(place)
+        made.parent.rmdir()
 
     def commit(
         self,

@@ -111,8 +111,11 @@ class Objects:
                 texts[path] = self.git.run("cat-file", "blob", blob).decode(errors="replace")
         return texts
 
-    def export(self, commit: str, folder: Path) -> Path:
-        """The task folder at ``commit`` as plain files under ``folder/COMMIT``; made once, and whole or not at all."""
+    def export(self, commit: str, folder: Path, without: Collection[str] = ()) -> Path:
+        """The task folder at ``commit`` as plain files under ``folder/COMMIT``; made once, and whole or not at all.
+
+        Files ``without`` are left out.
+        """
         target = folder / commit
         if target.is_dir():
             return target
@@ -120,6 +123,8 @@ class Objects:
         fresh = Path(tempfile.mkdtemp(prefix=f".{commit[:12]}-", dir=folder))
         try:
             self._check_out(commit, fresh)
+            for name in without:
+                (fresh / name).unlink(missing_ok=True)
             fresh.chmod(0o755)
             os.rename(fresh, target)
         except OSError:

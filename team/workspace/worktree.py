@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from team.tasks.spec import HELD_OUT
 from team.workspace.command import Git, GitFailed
 from team.workspace.locks import clear_stale, exclusive
 from team.workspace.objects import Objects
@@ -57,6 +58,7 @@ class Worktree:
         """Commit new text of editable files (paths relative to the task folder) on top of ``head``, and stand there."""
         made = Objects(Git(self.hub), self.task).commit(self.head(), files, message, trailers, editable)
         self._git.run("reset", "--quiet", "--hard", made)
+        self._withhold()
         return made
 
     def cherry_pick(self, commit: str) -> str | Conflict:
@@ -115,6 +117,11 @@ class Worktree:
         self._git.run("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
         self._git.run("reset", "--quiet", "--hard", commit)
         self._git.run("clean", "-ffdxq")
+        self._withhold()
+
+    def _withhold(self) -> None:
+        """Minds may look into worktrees: shapes that they must not see are in no checkout, only in git's own store."""
+        (self.task_folder / HELD_OUT).unlink(missing_ok=True)
 
     def _anew(self, start: str) -> str:
         """Make the worktree from nothing."""
@@ -130,6 +137,7 @@ class Worktree:
             (self.hub / "refs" / "heads" / self.branch).unlink(missing_ok=True)  # git does not overwrite a broken one
             hub.run("update-ref", f"refs/heads/{self.branch}", hub.text("rev-parse", f"{start}^{{commit}}"))
         hub.run("worktree", "add", "--quiet", "--force", "--force", str(self.folder), self.branch)
+        self._withhold()
 
     def _discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
