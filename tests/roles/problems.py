@@ -8,6 +8,7 @@ import ctypes
 import json
 import mmap
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -50,6 +51,15 @@ def matmul_of_longer_rows(m, n, k, rng):
     a, b, c = guarded((m, down), rng), guarded((k, across), rng), guarded((m, n))
     a[:, k:], b[:, n:] = np.nan, np.nan
     return [a, b, c, m, n, k, down, across], c, a[:, :k].astype(float) @ b[:, :n].astype(float)
+
+
+def tiles_of(size, m, n, k, rng):
+    """What a product stores that only says how tall its tile is."""
+    (a, b, c, *_), out, _ = matmul(m, n, k, rng)
+    return [a, b, c, m, n, k], out, np.full((m, n), float(size))
+
+
+tiles_of_64, tiles_of_128 = partial(tiles_of, 64), partial(tiles_of, 128)
 
 
 def dense(m, n, k, rng):

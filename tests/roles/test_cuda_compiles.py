@@ -7,7 +7,7 @@ from cuda_kernels import TOUCHED
 
 from roles.techniques.cpp.syntax import parse
 from roles.techniques.cuda.design import Family, defaults, written
-from roles.techniques.cuda.matmul_tensor import MatmulTensor
+from roles.techniques.cuda.matmul_tensor import MATMUL_TENSOR, MatmulTensor
 from roles.techniques.cuda.matmul_tile import MATMUL_TILE, MatmulTile
 from roles.techniques.cuda.row_groups import ROWS, RowGroups
 from roles.techniques.cuda.shuffle import ShuffleReduction
@@ -29,6 +29,13 @@ SEEN = [
 DESIGNS = [
     (MATMUL_TILE, "matmul", {"staging": "async", "stages": 3, "width": 4}, ("cp.async.cg.shared.global", "16")),
     (ROWS, "softmax", {"load": "__ldcs", "store": "__stcs"}, ("ld.global.cs.v4.f32", "st.global.cs.v4.f32")),
+    (
+        MATMUL_TENSOR,
+        "matmul",
+        {"staging": "ahead", "stages": 3, "bm": 128, "shared": "dynamic", "small": 132},
+        ("cp.async.cg.shared.global", "ld.shared.v2.f32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
+    ),
+    (TRANSPOSE, "transpose", {"odd": "shifted", "rows": 8}, ("transpose_shifted", "st.global.v4.f32")),
     (TRANSPOSE, "transpose", {"width": 4}, ("ld.global.nc.v4.f32", "st.global.v4.f32")),
 ]
 

@@ -56,7 +56,7 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (
         MATMUL_TENSOR,
         "dense",
-        {"staging": "ahead", "stages": 3, "wn": 16, "splits": 2, "small": 66},
+        {"staging": "ahead", "bm": 128, "stages": 3, "shared": "dynamic", "splits": 2, "small": 132},
         [[70, 36, 65], [65, 20, 132]],
     ),
     (
@@ -94,7 +94,7 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
         TRANSPOSE,
         "transpose",
         {"odd": "shifted", "rows": 16, "load": "__ldg"},
-        [[72, 100], [70, 33], [129, 131], [1, 3], [66, 64], [7, 200]],
+        [[72, 100], [70, 33], [129, 131], [1, 3], [61, 64], [7, 200]],
     ),
     (
         TRANSPOSE,
@@ -155,10 +155,12 @@ def test_what_lies_behind_the_depth_in_longer_rows_is_not_multiplied(staging: st
 
 
 @pytest.mark.parametrize("example", ["matmul", "matmul_transposed"])
-def test_rows_that_begin_between_vectors_may_do_so_from_the_first_on(example: str, workbench) -> None:
+def test_rows_that_begin_between_vectors_may_do_so_from_the_first_one(example: str, workbench) -> None:
     text = design(MATMUL_TENSOR, example, {"staging": "ahead", "stages": 3, "inside": 16})
     shapes = [[65, 67, 70], [1, 1, 1], [2, 3, 17], [70, 3, 41], [33, 65, 83], [1, 2, 100]]
     assert workbench.cuda_error(text, TOUCHED[example][1], shapes, alignment=4) <= 1.0
+    turned = design(TRANSPOSE, "transpose", {"odd": "shifted", "rows": 16})
+    assert workbench.cuda_error(turned, "transpose", [[61, 33], [1, 1], [130, 67]], alignment=4) == 0.0
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)
@@ -344,6 +346,22 @@ def test_a_combination_waits_twice_only_where_it_comes_again_at_once(example: st
     function = text[text.index("combined_sum(T value)") :]
     assert function[: function.index("\n}")].count("__syncthreads();") == barriers
     assert "combined_sum<LANES, 0>(" in text or "combined_sum<LANES, 1>(" in text
+
+
+@pytest.mark.parametrize(("rows", "cols", "large"), [(1021, 1533, False), (2048, 2048, True), (1500, 1500, False)])
+def test_the_tile_is_chosen_by_the_busiest_multiprocessor(rows: int, cols: int, large: bool, workbench) -> None:
+    """A kernel that stores which of its tiles it has, in place of its sums, says which one the host chose."""
+    setting = {"staging": "ahead", "bm": 128, "bn": 128, "wm": 64, "stages": 3, "shared": "dynamic", "small": 132}
+    text = design(MATMUL_TENSOR, "matmul", setting)
+    host, at = text[text.index('extern "C"') :], text.index('extern "C"')
+    told = host.replace("launch_matmul<matmul_bm", "told<matmul_bm").replace("launch_matmul<64", "told<64")
+    kernel = "template <int BM, int, int, int, int> void told(const float*, const float*, float* C, int M, int N, int)"
+    body = "{ for (long i = 0; i < static_cast<long>(M) * N; i++) C[i] = BM; }"
+    assert told.count("told<") == 4
+    error = workbench.cuda_error(
+        f"{text[:at]}{kernel} {body}\n{told}", f"tiles_of_{128 if large else 64}", [[rows, cols, 5]]
+    )
+    assert error == 0.0
 
 
 def test_small_problems_keep_tall_sums_while_two_warps_are_left() -> None:

@@ -158,7 +158,7 @@ class Launching:
         product, kernel = self.product, self.product.plane.kernel
         down, across = (kernel.argument_of(product.plane.bound[each]) for each in (product.row, product.col))
         sizes = [f"{self.name}_{each}" for each in ("bm", "bn", *(each.lower() for each in self.inner))]
-        body = self._by_alignment(sizes)
+        body = self.by_alignment(sizes)
         if int(self.setting["small"]):
             large = " * ".join(
                 f"(({count} - 1) / {size} + 1)" for count, size in ((down, sizes[0]), (across, sizes[1]))
@@ -166,7 +166,7 @@ class Launching:
             body = [
                 "// Few blocks: smaller tiles, so that every multiprocessor gets one.",
                 *nest(f"if ({large} >= {self.name}_small)", body, self._unit)[:-1],
-                *nest("} else", self._by_alignment(self._smaller(sizes)), self._unit),
+                *nest("} else", self.by_alignment(self._smaller(sizes)), self._unit),
             ]
         return nest(f"if ({down} > 0 && {across} > 0)", body, self._unit)
 
@@ -183,7 +183,8 @@ class Launching:
         height = f"({bm} / 2 / {first} * ({bn} / 2 / {width}) >= 64 || {first} == 4 ? {first} : {first} / 2)"
         return [f"{bm} / 2", f"{bn} / 2", height, width]
 
-    def _by_alignment(self, sizes: list[str]) -> list[str]:
+    def by_alignment(self, sizes: list[str]) -> list[str]:
+        """The launch with these sizes, of vectors where rows are aligned."""
         kernel = self.product.plane.kernel
         given = ", ".join(sizes)
         one = f"launch_{self.name}<{given}, 1>({kernel.argument_text});"

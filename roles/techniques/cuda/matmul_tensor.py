@@ -22,7 +22,7 @@ from roles.techniques.cpp.syntax import Source
 from roles.techniques.cuda.design import constants
 from roles.techniques.cuda.enter import Enter
 from roles.techniques.cuda.launches import Kernel
-from roles.techniques.cuda.matmul_ahead import AheadWriter
+from roles.techniques.cuda.matmul_ahead import SMALL, AheadWriter
 from roles.techniques.cuda.matmul_launch import Launching
 from roles.techniques.cuda.matmul_operands import RESERVED, Operand, Staging, operands_of
 from roles.techniques.cuda.matmul_pipeline import RESERVED as AHEAD_NAMES
@@ -215,15 +215,17 @@ class MatmulTensorFamily:
         blocks, small = int(setting["blocks"]), int(setting["small"])
         ahead = setting["staging"] == "ahead"
         size = tile_bytes if ahead else shared_bytes
-        half = {**setting, **_halved(bm, bn, wm, wn), "small": 0}
-        if small and not (min(bm, bn) >= 64 and self.sound({**half, "shared": suited(size(half))})):
+        half = {**setting, **(SMALL if ahead else _halved(bm, bn, wm, wn)), "small": 0}
+        least = min(bm, bn) >= 64 and (not ahead or bm * bn > 64 * 64)
+        if small and not (least and self.sound({**half, "shared": suited(size(half))})):
             return False
         if ahead and (setting["bk"] == 8 or any(setting[name] != self.options[name][0] for name in _LOOSE)):
             return False
         warps = (bm // wm) * (bn // wn)
         whole = bm % wm == 0 and bn % wn == 0 and 2 <= warps <= 16 and wm * wn <= 2048
         whole = whole and int(setting["bk"]) % int(setting["inside"]) == 0
-        registers = blocks * 32 * warps * (wm * wn // 32 + (wm + wn) // 2 + 64) <= 65536
+        held = wm * wn // 32 + ((wm * wn // 32 if setting["inside"] != 8 else wm // 2) if ahead else 0)
+        registers = blocks * 32 * warps * (held + (wm + wn) // 2 + 64) <= 65536
         return whole and registers and staged(setting) and fits(setting, size(setting))
 
 
