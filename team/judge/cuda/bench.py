@@ -136,8 +136,8 @@ class CudaBench(Bench):
         self.pool = Pool(self._spawn, self._furnish)
 
     def prepare(self, runners: int) -> None:
-        """Make this many ready, and take down those that have served, while something else is done."""
-        self._program_built()
+        """Make this many ready, and take down those that have served, while something else is done: the first of them
+        waits for the runner's own program, which is built beside the first kernels."""
         self.pool.work(runners if self.card.free_share() > FREE_SHARE else LEAST)
 
     def rest(self) -> None:

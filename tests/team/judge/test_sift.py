@@ -1,16 +1,21 @@
 """Many variants screened in few processes: who is right, who is fast, and who takes whom along."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from tasks_on_disk import ONCE, TWICE, write_task, write_tree
 
 from protocol.messages import Measurement
+from team.devices import discover
 from team.judge.client import Judge
-from team.judge.request import Screen
+from team.judge.request import Compare, Screen
 from team.race import Raced, race
 from team.tasks.spec import read_spec
 
+log = logging.getLogger(__name__)
+PRODUCT = Path(__file__).parents[3] / "scripts" / "tuner"
 WRONG = "    for (int i = 0; i < n; i++) y[i] = x[i];\n"
 CRASHES = "    *(volatile int*)8 = n;\n"
 UNBUILT = "    undefined(x);\n"
@@ -55,3 +60,41 @@ def test_siblings_share_no_state_that_their_texts_name_alike(judge: Judge, tmp_p
         (tree / "extra.h").write_text(KEPT.format("2.0f" if number % 2 else "1.0f") + f"// {number}\n")
     measured = sifted(judge, task, trees).measured
     assert outcomes(measured) == ["measured", "incorrect", "measured", "incorrect", "measured"]
+
+
+def tuned(text: str, **values: int) -> str:
+    """The tunable product with other constants."""
+    for name, value in values.items():
+        line = next(one for one in text.splitlines() if one.startswith(f"constexpr int {name} ="))
+        text = text.replace(line, f"constexpr int {name} = {value};")
+    return text
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_fastest_right_setting_wins_and_the_wrong_one_loses_alone(tmp_path: Path) -> None:
+    text = (PRODUCT / "product.cu").read_text()
+    early = text.replace("for (int k_first = 0; k_first < K;", "for (int k_first = 0; k_first < K / 2;")
+    large = {"tile_m": 128, "tile_n": 128, "tile_k": 16, "work_m": 8, "work_n": 8}
+    texts = {
+        tuned(text, tile_m=64): "measured", tuned(early, **large): "incorrect", tuned(text, **large): "measured",
+        text.replace("C[row * N + col] =", "C[(1ll << 40) + row * N + col] ="): "crashed",
+        text.replace("__syncthreads();", "__syncthread();"): "build_failed", tuned(text, skew=2): "measured",
+        tuned(text, tile_n=64): "measured", tuned(text, unrolled=8): "measured",
+    }  # fmt: skip
+    assert len(texts) == 8
+    trees = [tmp_path / f"v{number}" for number in range(len(texts))]
+    for tree, one in zip(trees, texts, strict=True):
+        tree.mkdir()
+        (tree / "product.cu").write_text(one)
+    with Judge(discover("cuda", 1)[0], tmp_path / "judge") as judge:
+        request = Screen(task=str(PRODUCT), base=str(PRODUCT), candidates=tuple(map(str, trees)))
+        raced = race(judge, request, {"2048x2048x2048": 1.0}, read_spec(PRODUCT).policy)
+        sifts = [f"{stage.who} {stage.seconds:.2f} s" for stage in judge.stages() if stage.name == "sift"]
+        log.info("%s, gains %s; %s", outcomes(raced.measured), raced.gains, sifts)
+        for one in raced.measured:
+            log.info("%s %s", one.outcome, one.detail[:200])
+        alone = judge.compare(Compare(task=str(PRODUCT), base=str(PRODUCT), candidate=str(trees[1])))
+        log.info("the wrong one alone: %s", alone.detail)
+    assert outcomes(raced.measured) == list(texts.values())
+    assert raced.champion == 2
+    assert alone.outcome.value == "incorrect"
