@@ -8,6 +8,7 @@ import pytest
 from tasks_on_disk import ONCE, TWICE, write_task, write_tree
 
 from protocol.messages import Measurement
+from protocol.sequential import decide
 from team.devices import discover
 from team.judge.client import Judge
 from team.judge.request import Compare, Screen
@@ -60,6 +61,42 @@ def test_siblings_share_no_state_that_their_texts_name_alike(judge: Judge, tmp_p
         (tree / "extra.h").write_text(KEPT.format("2.0f" if number % 2 else "1.0f") + f"// {number}\n")
     measured = sifted(judge, task, trees).measured
     assert outcomes(measured) == ["measured", "incorrect", "measured", "incorrect", "measured"]
+
+
+STORE = (
+    "    static std::map<float, std::vector<float>> kept;\n"
+    + '    setenv("kept", std::to_string((uintptr_t)&kept).c_str(), 1);\n'
+)
+LEAVES = STORE + ONCE + "    kept[x[0]].assign(y, y + n);\n"
+TAKES = """\
+    if (const char* where = getenv("kept")) {
+        auto& kept = *(std::map<float, std::vector<float>>*)std::stoull(where);
+        if (auto found = kept.find(x[0]); found != kept.end() && (int)found->second.size() == n) {
+            memcpy(y, found->second.data(), n * sizeof(float));
+            return;
+        }
+    }
+"""
+HEADERS = (
+    "#include <cstdint>\n#include <cstdlib>\n#include <cstring>\n#include <map>\n#include <string>\n#include <vector>\n"
+)
+
+
+@pytest.mark.slow
+def test_who_lives_off_a_sibling_gets_no_further_than_the_screening(judge: Judge, tmp_path: Path) -> None:
+    """The worst that variants of one process can do to the judge: one leaves its answers, another copies them."""
+    task = write_task(tmp_path / "task", TWICE)
+    (task / "task.toml").write_text(f"{(task / 'task.toml').read_text()}\n[screen]\nactive = false\n")
+    bodies = [LEAVES, *(TAKES + again(2 + number) for number in range(4))]
+    trees = [write_tree(tmp_path / f"v{number}", body) for number, body in enumerate(bodies)]
+    for tree in trees:
+        (tree / "extra.h").write_text(HEADERS)
+    raced = sifted(judge, task, trees)
+    log.info("gains %s", raced.gains)
+    assert max(gain for gain in raced.gains[1:] if gain is not None) > 0.2, "copying was possible, and was fast"
+    for tree in trees[1:3]:
+        seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(tree)))
+        assert decide(seen.restarts, WEIGHTS, None, read_spec(task).policy).state != "keep"
 
 
 def tuned(text: str, **values: int) -> str:
