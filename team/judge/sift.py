@@ -9,7 +9,7 @@ word compares what was measured together.
 
 Why they may share a process: the variants of an experiment have one author, so one of them can only cheat for the
 others, by slowing the base, by answering from what a sibling left in memory, or by killing it. None of that is believed
-any further than this: a screening picks whom to measure, feeds the sampler, and names the runners-up that exploiters may
+any further: a screening picks whom to measure, feeds the sampler, and names the runners-up that exploiters may
 start from. Whatever is picked, or made of a runner-up, is checked in full and compared with the base by the law in
 processes of its own, where no sibling is: what lived off one is slow there, and what was fast because it was wrong is
 INCORRECT (``tests/team/judge/test_sift.py`` has such a pair). The judge's answers are no more within reach than in any
