@@ -8,8 +8,8 @@ it, ``export`` makes one ModelNew of it, and ``scripts/kernelbench_eval.py``, wh
 says whether it is right and how fast beside eager and ``torch.compile`` in the same run. A few kernels are spoilt on
 purpose, so that judge and script can also agree on a wrong one.
 
-Every case is a process of its own, forked when torch is loaded: all import, compile and are checked side by side, by
-the script and by several judges. What a judge refuses while others compute, where the script does not, is asked again
+Every case is a process of its own: all import, compile and are checked side by side, by the script and by several
+judges. What a judge refuses while others compute, where the script does not, is asked again
 alone. Then the times are taken one case after the other, while every other process waits; one that is not so far by
 ``SHARE`` of the time is stopped meanwhile and comes last. Problems come in an order that mixes levels and languages.
 After every step ``kernelbench-set.json`` and ``kernelbench-set.txt`` in DIR hold what is known, and nothing goes on
@@ -49,7 +49,7 @@ from team.judge.request import Check  # noqa: E402
 SHARE = 0.6
 """Of the time, after which times are taken even if some cases are not ready."""
 LOOK_S = 0.2
-FORK = multiprocessing.get_context("fork")
+SPAWN = multiprocessing.get_context("spawn")  # a child forked from a process that knows CUDA has none
 
 
 @dataclass
@@ -79,17 +79,17 @@ class Bench:
         self._begun = time.monotonic()
         self._until = self._begun + asked.seconds
         self._device = discover(asked.device, 1)[0]  # now, while it is idle
-        self._turns = Turns(FORK.BoundedSemaphore(asked.parallel), FORK.Event())
+        self._turns = Turns(SPAWN.BoundedSemaphore(asked.parallel), SPAWN.Event())
         self._to_judge: queue.Queue[Case] = queue.Queue()
         self._calls, self._open, self._busy = threading.Condition(), False, 0
         self._lock = threading.Lock()
         self.cases = cases(asked.languages, asked.only)
-        self._children = [self._forked(case) for case in self.cases]  # before there is any thread
+        self._children = [self._begun_with(case) for case in self.cases]
 
-    def _forked(self, case: Case) -> Child:
-        ours, theirs = FORK.Pipe()
+    def _begun_with(self, case: Case) -> Child:
+        ours, theirs = SPAWN.Pipe()
         arguments = (case, self._scratch / case.name, self._asked, self._turns, theirs)
-        process = FORK.Process(target=live, args=arguments, daemon=True)
+        process = SPAWN.Process(target=live, args=arguments, daemon=True)
         process.start()
         theirs.close()
         return Child(case, process, ours)
@@ -257,11 +257,11 @@ def main() -> int:
     parser.add_argument("--languages", nargs="+", choices=["triton", "cuda", "cpp"])
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--each", type=float, default=3.0, help="seconds of timed calls a problem, about")
+    parser.add_argument("--each", type=float, default=1.0, help="seconds of timed calls a problem, about")
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--small", type=int, default=0, help="sizes halved until a launch has so many elements")
     parser.add_argument("--parallel", type=int, default=64, help="cases side by side")
-    parser.add_argument("--judges", type=int, default=4)
+    parser.add_argument("--judges", type=int, default=6)
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="of a case's name")
     asked = parser.parse_args()

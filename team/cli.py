@@ -349,7 +349,8 @@ def init(
     kernel: Annotated[
         Path,
         typer.Argument(
-            help="a kernel with solve(...), a KernelBench or GPU MODE problem, a FlashInfer-Trace definition"
+            help="a kernel with solve(...), a KernelBench or GPU MODE problem, a FlashInfer-Trace definition, "
+            "or a PyTorch function as FILE.py:FUNCTION"
         ),
     ],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,
@@ -360,17 +361,28 @@ def init(
         str, typer.Option("--language", help="of a problem's first kernel: triton, cuda, cpp")
     ] = "triton",
     precision: Annotated[str, typer.Option("--precision", help="of a problem: fp32, fp16 or bf16")] = "fp32",
+    example: Annotated[
+        str, typer.Option("--example", help="inputs of a function: --example 'torch.randn(rows, 64), 0.5'")
+    ] = "",
 ) -> None:
-    """Make a task from a kernel file, or from a problem in a format that is known."""
+    """Make a task from a kernel file, a PyTorch function, or a problem in a format that is known."""
     from team.scope import dims_of, scalars_of, shapes_of
+    from team.tasks.formats.function import named_function
     from team.tasks.formats.recognised import is_foreign
 
-    if is_foreign(kernel):
-        from team.tasks.formats.entry import import_foreign
+    named = named_function(kernel)
+    if example and not named:
+        raise UserError(f"{kernel} says its own inputs.", "Leave out --example.")
+    if named or is_foreign(kernel):
+        from team.tasks.formats.entry import import_foreign, import_function
 
         if shape or scalar:
             raise UserError("A problem says its own shapes and scalars.", "Leave out --shape and --scalar.")
-        made, notes = import_foreign(kernel, folder, language, precision, dims_of(dim or []))
+        sizes = dims_of(dim or [])
+        if named:
+            made, notes = import_function(named, folder, example, language, precision, sizes)
+        else:
+            made, notes = import_foreign(kernel, folder, language, precision, sizes)
         for note in notes:
             typer.echo(note)
         typer.echo(f"Made {made}. Commit it, and see: kernelteam eval {made}")

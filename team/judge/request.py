@@ -16,7 +16,7 @@ class Compare(Message):
     base: str = Field(description="folder holding the base's editable files (a snapshot of a commit)")
     candidate: str = Field(description="folder holding the candidate's files")
     noise: Noise | None = Field(None, description="the device's calibrated noise; None before calibration")
-    held_out: bool = Field(False, description="whether shapes that no mind is told of are judged as well")
+    held_out: bool = Field(default=False, description="whether shapes that no mind is told of are judged as well")
 
 
 class Screen(Message):

@@ -1,5 +1,6 @@
 """``kernelteam init`` with a problem in somebody else's format: make a task of it."""
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast, get_args
@@ -7,6 +8,7 @@ from typing import cast, get_args
 from team.errors import UserError
 from team.tasks.first_kernel.writing import Language
 from team.tasks.formats.flashinfer.intake import import_file, notes_of
+from team.tasks.formats.function import Named, problem_text
 from team.tasks.formats.gpu_mode import problem as gpu_mode
 from team.tasks.formats.gpu_mode.importing import import_problem as import_gpu_mode
 from team.tasks.formats.kernelbench.importing import import_problem
@@ -35,6 +37,20 @@ def import_foreign(
         made = import_gpu_mode(problem, (folder or Path(f"{problem.folder.resolve().name}-task")).resolve(), wanted)
     else:
         target = (folder or path.with_suffix("")).resolve()
+        made = import_problem(read_problem(path, kind, sizes), target, wanted)
+    return made.folder, made.notes
+
+
+def import_function(
+    named: Named, folder: Path | None, example: str, language: str, precision: str, sizes: Mapping[str, int]
+) -> tuple[Path, tuple[str, ...]]:
+    """As ``import_foreign``, of a PyTorch function and example inputs."""
+    wanted = cast(Language, _one_of("--language", language, get_args(Language)))
+    kind = cast(Precision, _one_of("--precision", precision, get_args(Precision)))
+    target = (folder or named.file.with_name(named.function)).resolve()
+    with tempfile.TemporaryDirectory(prefix="kernelteam-function-") as scratch:
+        path = Path(scratch) / f"{named.function}.py"
+        path.write_text(problem_text(named, example, sizes))
         made = import_problem(read_problem(path, kind, sizes), target, wanted)
     return made.folder, made.notes
 
