@@ -229,7 +229,8 @@ class Exploiter:
             ran = [gain for gain in gains if gain is not None]
             self.told.append({
                 "begins": round(began, 1), "seconds": round(time.monotonic() - started - began, 1),
-                "settings": len(gains), "failed": len(gains) - len(ran), "best screened": round(exp(max(ran)), 4),
+                "settings": len(gains), "failed": len(gains) - len(ran),
+                "best screened": round(exp(max(ran, default=0.0)), 4),
                 "champion": round(exp(past.gain or 0.0), 4), "verdict": past.verdict.value,
                 "GPU seconds so far": round(self.spent.gpu, 2), "parts": self.spent.parts,
             })  # fmt: skip

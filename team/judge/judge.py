@@ -28,9 +28,10 @@ from team.judge.failures import BaselineBroken, Failed, unnamed
 from team.judge.ground import TimingLoop, ground_of
 from team.judge.identity import Twins
 from team.judge.kernels import Kernel, KernelShop
+from team.judge.laps import Sifted
 from team.judge.pairs import HEADROOM
 from team.judge.request import Calibrate, Check, Compare, Describe, Identity, Sanitize, Screen
-from team.judge.sift import GROUP, Sift, Sifted
+from team.judge.sift import GROUP, Sift
 from team.judge.timeline import TIMELINE
 from team.judge.triton.bench import refuse_timing
 from team.tasks.describe import describe

@@ -25,8 +25,9 @@ from team.judge.cuda.process import CudaRunner
 from team.judge.evidence import Evidence
 from team.judge.failures import Failed, RunnerFaulted
 from team.judge.kernels import Kernel
+from team.judge.laps import Sifted
 from team.judge.runner import process
-from team.judge.sift import Sift, Sifted
+from team.judge.sift import Sift
 from team.judge.timeline import TIMELINE
 from team.tasks.spec import Workload
 from team.tasks.task import Task, load_task
