@@ -14,6 +14,7 @@ from team.errors import UserError
 from team.garbage import collect_seldom
 from team.memory_cli import app as memory
 from team.optimize.command import CONTEXT, optimize
+from team.tasks.formats.flashinfer.commands import app as flashinfer
 
 app = typer.Typer(
     help="A team of agents that makes a CUDA, Triton or C++ kernel faster and proves it.",
@@ -21,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(memory, name="memory")
+app.add_typer(flashinfer, name="flashinfer")
 app.command(name="optimize", context_settings=CONTEXT)(optimize)
 
 TaskArgument = Annotated[Path, typer.Argument(help="folder that holds task.toml", show_default=False)]
