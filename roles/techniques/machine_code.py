@@ -215,7 +215,7 @@ SILENT: Mapping[str, str] = {
          "dequant_matmul_fusion", "tile_scheduler_swizzle", "online_recomputation", "coalesce", "shared_swizzle",
          "block_order", "recompute", "fused_epilogue", "online_softmax_gpu", "software_pipeline", "bank_layout",
          "block_swizzle", "unroll_depth", "cuda_knobs", "cuda_restrict", "restrict", "cuda_unroll", "cuda_store_once",
-         "cuda_hoist_reciprocal", "cuda_hoist_call", "triton_grouped_programs"),
+         "cuda_hoist_reciprocal", "cuda_hoist_call", "triton_grouped_programs", "mixed_parts"),
         _TIME,
     ),
     **dict.fromkeys(

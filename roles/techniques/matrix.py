@@ -63,7 +63,8 @@ _WORDS = {
         Position.COMPUTE,
         early="matmul_tile matmul_tensor tensor_cores fused_epilogue register_block vector_exp hoist_call "
         "cuda_hoist_call",
-        mid="base2_exponential shuffle_reduction shuffle_tree split_accumulator hoist_reciprocal cuda_hoist_reciprocal",
+        mid="mixed_parts base2_exponential shuffle_reduction shuffle_tree split_accumulator hoist_reciprocal "
+        "cuda_hoist_reciprocal",
         late="cuda_unroll unroll_pragma contiguous_unroll cuda_store_once store_once omp_simd",
         plateau="matmul_tensor online_softmax_gpu online_softmax warp_specialisation block_accumulated",
     ),

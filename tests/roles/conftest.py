@@ -17,6 +17,11 @@ HEADERS = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include 
 EMULATOR = Path(__file__).with_name("emulator")
 EMULATED = ["-O0", "-std=c++17", "-fPIC", "-w"]
 LINKER = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # three times as fast as the other
+INSTRUCTIONS = {
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": "emulator::mma_16x8x8(sum, a, b)",
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": "emulator::mma_16x8x16(sum, a, b)",
+    "cvt.rn.bf16x2.f32": "both = emulator::bf16(second) << 16 | emulator::bf16(first)",
+}
 NVCC = ["-O3", "-std=c++17", "-Xptxas", "-v"]
 NVCC_TARGET = "-gencode=arch=compute_90a,code="
 
@@ -28,8 +33,8 @@ def emulated(source: str) -> str:
     tree = parse(source.replace(dynamic, "static float4 shared_tiles[227 * 64];"), "cuda")
     edits = []
     for each in of_type(tree.root, "gnu_asm_expression"):
-        assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " in text_of(each)
-        edits.append(Edit(each.start_byte, each.end_byte, "emulator::mma_16x8x8(sum, a, b)"))
+        meant = next(call for instruction, call in INSTRUCTIONS.items() if f'"{instruction} ' in text_of(each))
+        edits.append(Edit(each.start_byte, each.end_byte, meant))
     for call in of_type(tree.root, "call_expression"):
         configuration = [child for child in call.children if child.type == "kernel_call_syntax"]
         if configuration:

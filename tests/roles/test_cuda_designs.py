@@ -50,7 +50,7 @@ WRITTEN: list[tuple[Family, str, Setting, list[list[int]]]] = [
     (
         MATMUL_TENSOR,
         "matmul_transposed",
-        {"staging": "ahead", "bk": 32, "inside": 16, "wn": 64, "group": 4},
+        {"staging": "ahead", "stages": 3, "inside": 16, "wn": 64, "group": 4, "parts": "mixed"},
         [[70, 33, 41], [36, 68, 100]],
     ),
     (

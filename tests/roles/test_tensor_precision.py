@@ -17,6 +17,12 @@ def tf32(x: np.ndarray) -> np.ndarray:
     return (x.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
+def bf16(x: np.ndarray) -> np.ndarray:
+    """The nearest bfloat16, ties to even."""
+    bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
 def toward_zero(x: np.ndarray, bits: int) -> np.ndarray:
     mantissa, exponent = np.frexp(x)
     return np.ldexp(np.trunc(np.ldexp(mantissa, bits)), exponent - bits)
@@ -59,3 +65,31 @@ def test_long_sums_inside_the_tensor_core_leave_the_tolerance_and_rounded_ones_d
     inside, rounded = errors(4096, 2, 500)
     assert inside > 1.0
     assert rounded < 0.5
+
+
+def mixed_errors(depth: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of sums whose small products are made of bfloat16 values, and of sums in single, one term at a time."""
+    rng = np.random.default_rng(depth)
+    a, b = (SCALE * rng.standard_normal((outputs, depth)).astype(np.float32) for _ in range(2))
+    want = (a.astype(float) * b).sum(1)
+    low_a, low_b, high_a, high_b = bf16(a - tf32(a)), bf16(b - tf32(b)), tf32(a), tf32(b)
+    crossed = [np.stack(each, 2) for each in ((low_a, bf16(a)), (bf16(b), low_b))]  # terms of one instruction
+    mixed, single = np.zeros(outputs, np.float32), np.zeros(outputs, np.float32)
+    for k in range(0, depth, 16):
+        inside = np.zeros(outputs, np.float32)
+        for step in (slice(k, k + 8), slice(k + 8, k + 16)):
+            inside = tensor_core(inside, *(each[:, step].reshape(outputs, 16) for each in crossed), 2)
+            inside = tensor_core(inside, high_a[:, step], high_b[:, step], 2)
+        mixed = mixed + inside
+    for k in range(depth):
+        single = single + a[:, k] * b[:, k]
+    return np.abs(mixed - want), np.abs(single - want)
+
+
+def test_small_products_of_bfloat16_err_as_a_deep_sum_in_single_does_anyway() -> None:
+    mixed, single = mixed_errors(4096, 400)
+    assert np.sqrt((mixed**2).mean()) < 1.5 * np.sqrt((single**2).mean())
+    assert mixed.max() < 0.5 * 4 * ATOL
+    mixed, single = mixed_errors(512, 400)
+    assert np.sqrt((mixed**2).mean()) > 1.5 * np.sqrt((single**2).mean())  # a shallow one is better in single
+    assert mixed.max() < 0.2 * 4 * ATOL

@@ -11,7 +11,7 @@ from roles.techniques.cuda.matmul_pipeline import AheadStaging
 from roles.techniques.cuda.products import Product
 from roles.techniques.cuda.shared_memory import declared
 from roles.techniques.cuda.signature import restricted
-from roles.techniques.cuda.tf32_parts import BEGIN, MULTIPLY, SPLIT
+from roles.techniques.cuda.tf32_parts import BEGIN, BEGIN_CROSS, CROSS, MULTIPLY, PACKED, SPLIT
 
 SMALL: Mapping[str, Parameter] = {"bm": 64, "bn": 64, "wm": 32, "wn": 32, "blocks": 3}  # the instance for few tiles
 
@@ -93,7 +93,7 @@ class AheadWriter:
         return [
             SPLIT,
             MULTIPLY,
-            BEGIN,
+            *([PACKED, CROSS, BEGIN_CROSS] if self._mixed else [BEGIN]),
             "// matmul_tensor: tensor cores on the two TF32 parts of every value, three products for each; a tensor",
             "// core truncates as it adds, so it adds a few terms alone and the rest is added with rounding. Its 16",
             "// rows are columns here. The values of the next step are read while those of this one are multiplied.",
@@ -104,17 +104,20 @@ class AheadWriter:
     def _over(self, name: str, end: str, body: list[str]) -> list[str]:
         return ["#pragma unroll", *nest(f"for (int {name} = 0; {name} < {end}; {name}++)", body, self._unit)]
 
+    @property
+    def _mixed(self) -> bool:
+        return self.setting["parts"] == "mixed"
+
     def _multiply(self) -> list[str]:
         """One step: the products of its eight terms, small ones first, and after ``INSIDE`` terms to the others."""
-        start = ["if (turn == 0)", f"{self._unit}begin(mine[tm], b_low, a_high[tm]);", "else"]
-        start.append(f"{self._unit}multiply(mine[tm], b_low, a_high[tm]);")
+        small, rows, cols = self._crossed() if self._mixed else self._small()
         added = self._over("part", "4", ["sums[tn][tm][part] += mine[tm][part];"])
         columns = [
             "unsigned b_high[4], b_low[4];",
             *self._over("part", "4", ["split(b_raw[step % 2][tn][part], b_high[part], b_low[part]);"]),
+            *cols,
             "auto& mine = inner[INSIDE > 8 ? tn : 0];",
-            *self._over("tm", "WM / 8", start),
-            *self._over("tm", "WM / 8", ["multiply(mine[tm], b_high, a_low[tm]);"]),
+            *small,
             *self._over("tm", "WM / 8", ["multiply(mine[tm], b_high, a_high[tm]);"]),
             *nest("if (turn == INSIDE / 8 - 1)", self._over("tm", "WM / 8", added), self._unit),
         ]
@@ -123,8 +126,47 @@ class AheadWriter:
             "const int turn = step % (INSIDE / 8);",
             "unsigned a_high[WM / 8][2], a_low[WM / 8][2];",
             *self._over("tm", "WM / 8", self._over("part", "2", split)),
+            *rows,
             *self._over("tn", "WN / 16", columns),
         ]
+
+    def _first(self, call: str, arguments: str) -> list[str]:
+        """The first product of a step, which begins the inner sums where it is their turn."""
+        return self._over(
+            "tm",
+            "WM / 8",
+            [
+                "if (turn == 0)",
+                f"{self._unit}begin(mine[tm], {arguments});",
+                "else",
+                f"{self._unit}{call}(mine[tm], {arguments});",
+            ],
+        )
+
+    def _small(self) -> tuple[list[str], list[str], list[str]]:
+        """Both products with a small part, in TF32; nothing to prepare for rows and columns."""
+        second = self._over("tm", "WM / 8", ["multiply(mine[tm], b_high, a_low[tm]);"])
+        return [*self._first("multiply", "b_low, a_high[tm]"), *second], [], []
+
+    def _crossed(self) -> tuple[list[str], list[str], list[str]]:
+        """Both products with a small part as one of sixteen terms: rows' small parts meet columns' values there, and
+        the other way round."""
+        rows = [
+            f"a_mixed[tm][0] = packed({self._low('a_low[tm][0]')}, {self._low('a_low[tm][1]')});",
+            "a_mixed[tm][1] = packed(a_raw[step % 2][tm][0], a_raw[step % 2][tm][1]);",
+        ]
+        cols = [
+            "b_mixed[part] = packed(b_raw[step % 2][tn][part], b_raw[step % 2][tn][part + 2]);",
+            f"b_mixed[part + 2] = packed({self._low('b_low[part]')}, {self._low('b_low[part + 2]')});",
+        ]
+        return (
+            self._first("cross", "b_mixed, a_mixed[tm]"),
+            ["unsigned a_mixed[WM / 8][2];", *self._over("tm", "WM / 8", rows)],
+            ["unsigned b_mixed[4];", *self._over("part", "2", cols)],
+        )
+
+    def _low(self, bits: str) -> str:
+        return f"__uint_as_float({bits})"
 
     def _epilogue(self) -> list[str]:
         """The kernel's own epilogue for each of a thread's sums, where the instruction leaves them."""

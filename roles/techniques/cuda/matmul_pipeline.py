@@ -25,7 +25,7 @@ from roles.techniques.cuda.products import Product
 
 _NAMES = """
 V SHIFTED NEAR FAR ASIDE STEPS A_ROW B_ROW a_from b_from a_before b_before a_lead b_lead a_raw b_raw aligned copy fetch
-further k_next slot start to first large_share small_share
+copy_whole copy_rest one_tile further k_next slot start to first large_share small_share
 """
 RESERVED = frozenset(_NAMES.split())
 
@@ -96,15 +96,19 @@ class AheadStaging(Staging):
             *self._leads(rows, "warp_row"),
             *self._leads(cols, "warp_col"),
             f"const bool aligned = !SHIFTED || ({self._address(rows)} | {self._address(cols)}) % 16 == 0;",
-            "int k_next = k_first, buffer = 0, slot = STAGES - 1;",
-            *self._function("copy", "int to", [*self._copies(), *self._moved()]),
+            "int k_tile = k_first, k_next = k_first, buffer = 0, slot = STAGES - 1;",
+            *self._function("copy_whole", "int to", [*self._vector(rows), *self._vector(cols), *self._moved()]),
+            *self._function("copy_rest", "int to", self._rest()),
             *self._function("fetch", "int to, int first", self._fetched()),
+            *self._function("one_tile", "auto copy", steps),
             "#pragma unroll 1",
-            "for (int stage = 0; stage < STAGES - 1; stage++) copy(stage);",
+            "for (int stage = 0; stage < STAGES - 1; stage++) copy_rest(stage);",
             "__pipeline_wait_prior(STAGES - 2);",
             "__syncthreads();",
             "fetch(0, 0);",
-            *nest("for (int k_tile = k_first; k_tile < k_end; k_tile += BK)", steps, self.unit),
+            "// Two loops, so that nothing branches between the products of the first.",
+            "for (; k_next + BK + (SHIFTED ? V : 0) <= k_end; k_tile += BK) one_tile(copy_whole);",
+            "for (; k_tile < k_end; k_tile += BK) one_tile(copy_rest);",
         ]
 
     def _function(self, name: str, parameters: str, body: list[str]) -> list[str]:
@@ -171,13 +175,12 @@ class AheadStaging(Staging):
         body = [*self._started(operand, side, depth), f"{operand.letter}_lead = {self._before('start')};"]
         return [f"int {operand.letter}_lead = 0;", *nest("if constexpr (SHIFTED)", body, self.unit)]
 
-    def _copies(self) -> list[str]:
-        """One tile; whole vectors only where none of them reaches beyond the depth or begins before the matrix."""
-        operands = operands_of(self.product)
-        whole = [line for each in operands for line in self._vector(each)]
-        single = [line for each in operands for line in self._singly(each)]
+    def _rest(self) -> list[str]:
+        """A tile of which a vector may reach beyond the depth or begin before the matrix."""
+        single = [line for each in operands_of(self.product) for line in self._singly(each)]
         inside = "if (k_next + BK + (SHIFTED ? V : 0) <= k_end && (aligned || k_next > 0))"
-        return [*nest(inside, whole, self.unit)[:-1], *nest("} else", single, self.unit)]
+        whole = ["copy_whole(to);"]
+        return [*nest(inside, whole, self.unit)[:-1], *nest("} else", [*single, *self._moved()], self.unit)]
 
     def _guarded(self, operand: Operand, body: list[str]) -> list[str]:
         row = f"{operand.letter.upper()}_ROW"

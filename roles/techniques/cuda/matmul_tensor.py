@@ -35,8 +35,8 @@ from roles.techniques.cuda.tf32_parts import MULTIPLY, SPLIT
 from roles.techniques.transform import Choices
 
 _NAMES = """
-lane warp warp_row warp_col quad place split multiply begin a_high a_low b_high b_low inner mine turn deep INSIDE WM WN
-sums tm tn
+lane warp warp_row warp_col quad place split multiply begin cross packed a_mixed b_mixed a_high a_low b_high b_low
+inner mine turn deep INSIDE WM WN sums tm tn
 """
 _OWN = frozenset(_NAMES.split()) | AHEAD_NAMES
 _LOOSE = ("pad", "unroll")  # options of tiles that are not ahead
@@ -185,6 +185,7 @@ class MatmulTensorFamily:
         "splits": (1, 2, 4, 8),
         "small": (0, 132, 264, 66),
         "staging": ("registers", "async", "ahead"),
+        "parts": ("tf32", "mixed"),
         "width": (4, 1),
         **SHARED,
     }
@@ -218,6 +219,8 @@ class MatmulTensorFamily:
         half = {**setting, **(SMALL if ahead else _halved(bm, bn, wm, wn)), "small": 0}
         least = min(bm, bn) >= 64 and (not ahead or bm * bn > 64 * 64)
         if small and not (least and self.sound({**half, "shared": suited(size(half))})):
+            return False
+        if setting["parts"] == "mixed" and not ahead:
             return False
         if ahead and (setting["bk"] == 8 or any(setting[name] != self.options[name][0] for name in _LOOSE)):
             return False

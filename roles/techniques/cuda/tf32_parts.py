@@ -1,4 +1,4 @@
-"""Device functions for products of values split into two TF32 parts: the split, and the instruction."""
+"""Device functions for products of values split into two parts: the split, and the instructions."""
 
 SPLIT = """\
 // The two TF32 parts of a value: its first bits, and the rest, of which the tensor core reads the first bits.
@@ -23,6 +23,36 @@ BEGIN = """\
 __device__ __forceinline__ void begin(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+}
+"""
+
+PACKED = """\
+// Two values in the precision of bfloat16, which has the range of single.
+__device__ __forceinline__ unsigned packed(float first, float second) {
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+    return both;
+}
+"""
+
+CROSS = """\
+// Adds the product of 16 x 16 and 16 x 8 values of bfloat16: both small products of eight terms at once.
+__device__ __forceinline__ void cross(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+"""
+
+BEGIN_CROSS = """\
+// The same products alone: the instruction adds them to a zero that takes no register.
+__device__ __forceinline__ void begin(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
         : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));

@@ -67,6 +67,13 @@ void shuffle(void* value, size_t size, size_t partner);
 // The matrix instruction m16n8k8 of a warp: lane 4g + t gives A(g or g + 8, t or t + 4) and B(t or t + 4, g) and gets
 // its sums (g or g + 8, 2t or 2t + 1) with the product added.
 void mma_16x8x8(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+// m16n8k16 of bfloat16: lane 4g + t gives pairs of terms, A(g or g + 8, 2t and 2t + 1, or 8 more) and B(as many, g).
+void mma_16x8x16(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+// The nearest bfloat16 of a finite value, ties to even.
+inline unsigned bf16(float value) {
+    const unsigned bits = __float_as_uint(value);
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
 
 template <typename Kernel>
 void launch(dim3 grid, dim3 block, Kernel kernel) {

@@ -129,21 +129,33 @@ float truncated(double value) {
 }
 }  // namespace
 
-void mma_16x8x8(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+// Adds what ``term`` says of number ``k`` for row registers ``a`` and column registers ``b``.
+template <typename Term>
+void mma(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2], int depth, Term term) {
     const size_t self = current, warp = self / 32 * 32, quad = self % 32 / 4, place = self % 4;
     std::memcpy(held[self].a, a, sizeof a);
     std::memcpy(held[self].b, b, sizeof b);
     wait(AT_SHUFFLE);
     for (size_t i = 0; i < 4; i++) {
         double total = sum[i];
-        for (size_t k = 0; k < 8; k++) {
-            const Held& row = held[warp + quad * 4 + k % 4];
-            const Held& col = held[warp + (place * 2 + i % 2) * 4 + k % 4];
-            total += tf32(row.a[i / 2 + k / 4 * 2]) * tf32(col.b[k / 4]);
-        }
+        for (int k = 0; k < depth; k++) total += term(held + warp + quad * 4, i / 2, held + warp + (place * 2 + i % 2) * 4, k);
         sum[i] = truncated(total);
     }
     wait(AT_SHUFFLE);  // before a lane shows something else
+}
+
+void mma_16x8x8(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma(sum, a, b, 8, [](const Held* rows, size_t lower, const Held* cols, int k) {
+        return tf32(rows[k % 4].a[lower + k / 4 * 2]) * tf32(cols[k % 4].b[k / 4]);
+    });
+}
+
+void mma_16x8x16(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma(sum, a, b, 16, [](const Held* rows, size_t lower, const Held* cols, int k) {
+        const int lane = k % 8 / 2, half = k % 2 ? 0 : 16;
+        const unsigned row = rows[lane].a[lower + k / 8 * 2] << half, col = cols[lane].b[k / 8] << half;
+        return double{__uint_as_float(row & 0xffff0000u)} * __uint_as_float(col & 0xffff0000u);
+    });
 }
 
 // Asynchronous copies: each thread's own, in the order of their groups.
