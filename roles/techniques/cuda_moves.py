@@ -166,7 +166,7 @@ CARDS = (
         rewrite="the design's small products are made of bfloat16 values",
         arch="sm_80",
         needs="a tolerance that a sum in single precision needs anyway",
-        proof="SASS: HMMA.16816.F32.BF16 beside HMMA.1688.F32.TF32, two instructions in place of three",
+        proof="SASS: F2FP.BF16.F32.PACK_AB, and HMMA.16816.F32.BF16 beside HMMA.1688.F32.TF32",
         combines=("matmul_tensor", "async_staging"),
     ),
     Card(

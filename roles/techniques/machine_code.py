@@ -174,6 +174,7 @@ CARDS: Mapping[str, str] = {
     "matmul_tensor": "tensor_core",
     "triton_split_dot": "tensor_core",
     "tensor_cores": "tensor_core",
+    "mixed_parts": "mixed_precision",
     "matmul_tile": "ilp_unroll_register_tile",
     "transpose_tile": "tiling_smem",
     "async_staging": "multi_stage_pipeline",
@@ -215,7 +216,7 @@ SILENT: Mapping[str, str] = {
          "dequant_matmul_fusion", "tile_scheduler_swizzle", "online_recomputation", "coalesce", "shared_swizzle",
          "block_order", "recompute", "fused_epilogue", "online_softmax_gpu", "software_pipeline", "bank_layout",
          "block_swizzle", "unroll_depth", "cuda_knobs", "cuda_restrict", "restrict", "cuda_unroll", "cuda_store_once",
-         "cuda_hoist_reciprocal", "cuda_hoist_call", "triton_grouped_programs", "mixed_parts"),
+         "cuda_hoist_reciprocal", "cuda_hoist_call", "triton_grouped_programs"),
         _TIME,
     ),
     **dict.fromkeys(
