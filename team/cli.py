@@ -289,13 +289,23 @@ def evaluate(task: TaskArgument) -> None:
 
 
 @app.command()
-def check(task: TaskArgument, as_json: AsJson = False) -> None:
+def check(
+    task: TaskArgument,
+    build_for: Annotated[
+        str, typer.Option("--build-for", help="build the kernel, too, for a GPU that may be elsewhere: 90a for an H200")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
     """Say what is wrong with TASK before it is measured: wrong answers that would pass, shapes that hide work."""
     from dataclasses import asdict
 
     from team.tasks.vetting.vetting import vet
 
     found = vet(task)
+    if build_for:
+        from team.tasks.vetting.building import vet_build
+
+        vet_build(task, build_for, found)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
     else:

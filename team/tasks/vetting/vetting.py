@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from team.devices import has_gpu
 from team.tasks.spec import Workload
 from team.tasks.task import Task, load_task
 from team.tasks.vetting.finding import Vetted
@@ -16,6 +17,10 @@ SECONDS = 60.0  # for the wrong answers of all workloads together
 SEED = 20  # any; the judge draws its own
 CLOSE = 0.5  # share of the tolerance that the reference itself may use up in single precision
 
+NOTHING_LAUNCHED = (
+    "there is no GPU here: nothing was launched, so whether the kernel is right and how fast it is was not checked; "
+    "judge it where there is one with: kernelteam eval TASK"
+)
 _REMEDIES: dict[Kind, str] = {
     "zeros": "Scale the inputs so that the results are larger than the tolerance, or lower atol.",
     "constant": "Give inputs whose results differ from each other by more than the tolerance, or lower it.",
@@ -36,6 +41,8 @@ def vet(folder: Path) -> Vetted:
     for workload in vetted_workloads(task, vetted):
         _vet_floor(task, workload, vetted)
         _vet_workload(task, workload, vetted, until)
+    if task.spec.device == "cuda" and not has_gpu():
+        vetted.notes.append(NOTHING_LAUNCHED)
     return vetted
 
 
