@@ -7,6 +7,20 @@ from protocol.messages import DeviceInfo
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
 
+_SHARED_KIB = {
+    "70": 96,
+    "75": 64,
+    "80": 163,
+    "86": 99,
+    "87": 163,
+    "89": 99,
+    "90": 227,
+    "100": 227,
+    "103": 227,
+    "120": 99,
+}
+"""Most shared memory of one block (KiB) by compute capability: CUDA programming guide, table of technical
+specifications. Others are taken to have the 48 KiB that every one has."""
 _TARGET = re.compile(r"[1-9]\d{1,2}[af]?")
 
 
@@ -17,8 +31,13 @@ class AbsentGpu(CudaDevice):
     architecture: str
 
     def info(self) -> DeviceInfo:
-        """Nothing is known of it."""
-        return DeviceInfo(kind="cuda", id=self.id, name=f"a GPU of sm_{self.architecture} that is elsewhere")
+        """What every GPU of this architecture has, and one SM: whoever compiles for it launches nothing."""
+        shared = _SHARED_KIB.get(self.architecture.rstrip("af"), 48) << 10
+        details = {"SMs": 1, "warp": 32, "registers per SM": 1 << 16, "shared memory per block bytes": shared}
+        name = f"a GPU of sm_{self.architecture} that is elsewhere"
+        return DeviceInfo(
+            kind="cuda", id=self.id, name=name, details={key: str(value) for key, value in details.items()}
+        )
 
     @property
     def target(self) -> str:
