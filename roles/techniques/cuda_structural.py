@@ -28,7 +28,7 @@ TRANSPOSE = Citation(
     "https://developer.nvidia.com/blog/efficient-matrix-transpose-cuda-cc/",
 )
 
-AHEAD = {"staging": "ahead", "shared": "dynamic", "small": 132}
+AHEAD = {"staging": "ahead", "stages": 4, "shared": "dynamic", "inside": 16, "group": 8, "small": 132}
 
 CARDS = (
     Card(
@@ -106,8 +106,9 @@ CARDS = (
         numerics=Numerics.TOLERANCE,
         transform=MatmulTensor,
         presets=(
-            {"bm": 128, "wm": 64, "stages": 4, "blocks": 2, "group": 8, **AHEAD},
-            {"bm": 128, "bn": 128, "bk": 32, "wm": 64, "stages": 3, "group": 8, **AHEAD},
+            {"bm": 128, "wm": 64, "blocks": 2, **AHEAD, "parts": "mixed"},
+            {"bm": 128, "wm": 64, "blocks": 2, **AHEAD},
+            {"bm": 128, "bn": 128, "wm": 64, **AHEAD, "parts": "mixed"},
             {"bm": 128, "bn": 128, "wm": 64, "inside": 16, "group": 4, "small": 132},
         ),
         rewrite="a block computes a tile of the output on tensor cores, each operand as a sum of two TF32 values",
