@@ -34,7 +34,9 @@ def frontier(history: Iterable[PastExperiment], policy: Policy) -> tuple[Runneru
     """The fastest variants that ran, beat their base and were not their experiment's champion; the fastest first.
 
     One that lies far behind the fastest on its base, in whatever race, is left out: polishing does not make that up.
-    A text that was a champion itself, in whatever experiment, is left out: it has had its measurement.
+    A text that was a champion itself, in whatever experiment, is left out: it has had its measurement. Where more were
+    screened than are raced, they are settings of one text, near each other and in reach of whoever sets its constants:
+    the fastest of them alone is offered, lest they crowd out whatever is built differently.
     """
     past = list(history)
     measured = {each.parameters.get(TEXT) for each in past} - {None}
@@ -45,10 +47,16 @@ def frontier(history: Iterable[PastExperiment], policy: Policy) -> tuple[Runneru
     found: dict[object, Runnerup] = {}
     for each in past:
         least = best[each.base] - policy.frontier_reach
-        for parameters, gain in each.screened:
+        fit = [
+            (parameters, gain)
+            for parameters, gain in each.screened
+            if gain is not None and gain > 0.0 and gain >= least
+            if parameters != each.parameters and parameters.get(TEXT) not in measured
+        ]
+        if len(each.screened) > policy.variants:
+            fit = sorted(fit, key=lambda one: -one[1])[:1]
+        for parameters, gain in fit:
             text = parameters.get(TEXT)
-            if gain is None or gain <= 0.0 or gain < least or parameters == each.parameters or text in measured:
-                continue
             one = Runnerup(experiment=each.id, technique=each.plan.technique, parameters=parameters, gain=gain)
             key = text or (each.id, tuple(sorted(parameters.items())))
             if key not in found or found[key].gain < gain:

@@ -66,3 +66,9 @@ def test_what_lies_far_behind_the_fastest_on_its_base_is_no_start() -> None:
     assert [one.parameters[TEXT] for one in frontier([polish, structure], Policy(frontier_reach=0.5))] == ["near"]
     assert len(frontier([polish, structure], Policy(frontier_reach=3.0))) == 3
     assert [one.parameters[TEXT] for one in frontier([polish], QUIET)] == ["q"]
+
+
+def test_of_many_settings_of_one_text_the_fastest_alone_is_a_start() -> None:
+    settings = past("E1", "a", {"a": 0.5, **{f"s{number}": 0.49 - 0.01 * number for number in range(QUIET.variants)}})
+    other = past("E2", "x", {"x": 0.46, "built differently": 0.3})
+    assert [one.parameters[TEXT] for one in frontier([settings, other], QUIET)] == ["s0", "built differently"]
