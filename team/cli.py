@@ -376,6 +376,9 @@ def init(
     example: Annotated[
         str, typer.Option("--example", help="inputs of a function: --example 'torch.randn(rows, 64), 0.5'")
     ] = "",
+    own: Annotated[
+        Path | None, typer.Option("--kernel", help="your kernel of a problem or function: .cu, .cpp, or Triton's .py")
+    ] = None,
 ) -> None:
     """Make a task from a kernel file, a PyTorch function, or a problem in a format that is known."""
     from team.scope import dims_of, scalars_of, shapes_of
@@ -392,13 +395,15 @@ def init(
             raise UserError("A problem says its own shapes and scalars.", "Leave out --shape and --scalar.")
         sizes = dims_of(dim or [])
         if named:
-            made, notes = import_function(named, folder, example, language, precision, sizes)
+            made, notes = import_function(named, folder, example, language, precision, sizes, own)
         else:
-            made, notes = import_foreign(kernel, folder, language, precision, sizes)
+            made, notes = import_foreign(kernel, folder, language, precision, sizes, own)
         for note in notes:
             typer.echo(note)
         typer.echo(f"Made {made}. Commit it, and see: kernelteam eval {made}")
         return
+    if own:
+        raise UserError(f"{kernel} is a kernel itself.", "Leave out --kernel.")
     if kernel.is_file() and (language, precision) != ("triton", "fp32"):
         raise UserError(
             f"{kernel} is a kernel, in its own language and types.", "Leave out --language and --precision."

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from team.errors import UserError
+from team.tasks.first_kernel.given import given_kernel
 from team.tasks.first_kernel.names import safe_name
 from team.tasks.first_kernel.trace import draws, traced
 from team.tasks.first_kernel.writing import SUFFIXES, FirstKernel, Function, Language, first_kernel, small_dims
@@ -21,12 +22,15 @@ INTERPRETED = 1 << 12  # elements of a launch that Triton's interpreter is asked
 _DEVICES: dict[Language, str] = {"triton": "cuda", "cuda": "cuda", "cpp": "cpu"}
 
 
-def import_problem(problem: Problem, folder: Path, language: Language) -> Imported:
-    """Write the task into the new folder ``folder``; ``UserError`` where the first kernel cannot be written."""
+def import_problem(problem: Problem, folder: Path, language: Language, own: Path | None = None) -> Imported:
+    """Write the task into the new folder ``folder``; ``UserError`` where the first kernel cannot be written.
+
+    ``own``: a person's kernel in that language, which takes its place.
+    """
     if (folder / "task.toml").exists():
         raise UserError(f"{folder / 'task.toml'} exists.", "Edit it, or give another folder with --folder.")
     problem = replace(problem, training=problem.training and not _draws(problem))
-    kernel = _first(problem, language)
+    kernel = _first(problem, language) if own is None else _given(problem, language, own)
     small = small_dims(kernel.dims, lambda sizes: _elements(problem, sizes), INTERPRETED) if kernel.dims else {}
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(problem.path, folder / PROBLEM)
@@ -46,6 +50,10 @@ def _draws(problem: Problem) -> bool:
 def _first(problem: Problem, language: Language) -> FirstKernel:
     said = f"What {problem.path.name} computes, its operators one after the other."
     return first_kernel(lambda changes: _function(problem, changes), _candidates(problem), language, said)
+
+
+def _given(problem: Problem, language: Language, own: Path) -> FirstKernel:
+    return given_kernel(lambda changes: _function(problem, changes), _candidates(problem), own, language)
 
 
 def _candidates(problem: Problem) -> dict[str, int]:

@@ -62,6 +62,12 @@ def test_a_function_becomes_a_task_with_named_sizes(tmp_path: Path, capsys: pyte
     torch.testing.assert_close(task.reference(task.workloads[0], given)["out"], want)
     text = export(folder, tmp_path / "out.py").read_text()
     assert "class ModelNew" in text
+
+
+@pytest.mark.slow
+def test_the_judge_accepts_its_first_kernel(tmp_path: Path) -> None:
+    init(Path(f"{written(tmp_path)}:rms_norm"), example=EXAMPLE, dim=["rows=24", "cols=40"], language="cpp")
+    folder = tmp_path / "rms_norm"
     judge = Judge(cpu_devices(1)[0], tmp_path / "scratch")
     try:
         found = judge.check(Check(task=str(folder), tree=str(folder)))
