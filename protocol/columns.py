@@ -5,7 +5,7 @@ the candidate went first; ``base`` and ``candidate``: nanoseconds per launch as 
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from protocol.messages import Restart
@@ -16,12 +16,12 @@ _DOUBLE = 8  # bytes
 
 def columns(restarts: Sequence[Restart]) -> dict[str, Any]:
     """Restarts as columns, of what msgpack holds."""
-    pairs = [pair for restart in restarts for group in restart.pairs.values() for pair in group]
+    groups = [group for restart in restarts for group in restart.pairs.values()]
     return {
         "restarts": [{name: len(group) for name, group in restart.pairs.items()} for restart in restarts],
-        "first": bytes([pair.candidate_first for pair in pairs]),
-        "base": struct.pack(f"<{len(pairs)}d", *[pair.base_ns for pair in pairs]),
-        "candidate": struct.pack(f"<{len(pairs)}d", *[pair.candidate_ns for pair in pairs]),
+        "first": b"".join(bytes(group.candidate_first) for group in groups),
+        "base": _packed(group.base_ns for group in groups),
+        "candidate": _packed(group.candidate_ns for group in groups),
     }
 
 
@@ -29,18 +29,43 @@ def restarts_from(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Columns as the restarts that ``Restart`` validates. ``WireError``: they do not fit together."""
     try:
         first, base, candidate = found["first"], _doubles(found["base"]), _doubles(found["candidate"])
-        rows = zip(first, base, candidate, strict=True)
-        pairs = [{"candidate_first": bool(f), "base_ns": b, "candidate_ns": c} for f, b, c in rows]
-        groups = iter(pairs)
-        restarts = [
-            {"pairs": {name: [next(groups) for _ in range(count)] for name, count in restart.items()}}
-            for restart in found["restarts"]
-        ]
-    except (KeyError, TypeError, AttributeError, ValueError, StopIteration, struct.error) as error:
+        at, restarts = 0, list[dict[str, Any]]()
+        for restart in found["restarts"]:
+            pairs: dict[str, Any] = {}
+            for name, count in restart.items():
+                if count < 0:
+                    raise ValueError("a count below zero")
+                part = slice(at, at + count)
+                at = part.stop
+                pairs[name] = _told(list(map(bool, first[part])), base[part], candidate[part])
+            restarts.append({"pairs": pairs})
+    except (KeyError, TypeError, AttributeError, ValueError, struct.error) as error:
         raise WireError(f"samples that do not fit together: {error}") from error
-    if next(groups, None) is not None:
-        raise WireError("samples that do not fit together: more pairs than restarts hold")
+    if not at == len(first) == len(base) == len(candidate):
+        raise WireError("samples that do not fit together: other numbers of pairs than restarts hold")
     return restarts
+
+
+def restarts_of_maps(found: Any) -> list[dict[str, Any]]:
+    """Restarts as older versions stored them, a map for each pair, as those that ``Restart`` validates. ``WireError``:
+    they are none."""
+    keys = ("candidate_first", "base_ns", "candidate_ns")
+    try:
+        groups = [restart["pairs"].items() for restart in found]
+        return [
+            {"pairs": {name: _told(*([one[key] for one in group] for key in keys)) for name, group in each}}
+            for each in groups
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"samples that are no pairs: {error}") from error
+
+
+def _told(first: Sequence[bool], base: Sequence[float], candidate: Sequence[float]) -> dict[str, Any]:
+    return {"candidate_first": first, "base_ns": base, "candidate_ns": candidate}
+
+
+def _packed(columns: Iterable[Sequence[float]]) -> bytes:
+    return b"".join(struct.pack(f"<{len(column)}d", *column) for column in columns)
 
 
 def _doubles(column: bytes) -> tuple[float, ...]:

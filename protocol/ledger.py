@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from protocol.columns import columns, restarts_from
+from protocol.columns import columns, restarts_from, restarts_of_maps
 from protocol.events import SCHEMA, AnyBody, Event, body_from
 from protocol.messages import Measurement
 from protocol.trouble import LedgerTrouble
@@ -215,8 +215,8 @@ def _joined(body: bytes, samples: bytes | None) -> Any:
     """A stored body with its samples back in their place."""
     raw = decode(body)
     if samples is not None:
-        found = decode(samples)
-        raw["measurement"]["restarts"] = found if isinstance(found, list) else restarts_from(found)
+        found: Any = decode(samples)
+        raw["measurement"]["restarts"] = restarts_from(found) if isinstance(found, dict) else restarts_of_maps(found)
     return raw
 
 

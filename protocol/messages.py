@@ -5,11 +5,13 @@ Times of kernels are nanoseconds per launch; gains are natural-log ratios ``ln(b
 ``speedup`` (a plain ratio, > 1 is faster).
 """
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from protocol.pairs import Pair, Pairs
 from protocol.policy import Policy
 
 
@@ -293,18 +295,15 @@ class ProfileReport(Message):
 # ---------------------------------------------------------------- what the judge saw
 
 
-class Pair(Message):
-    """One back-to-back comparison on one workload: mean nanoseconds per launch of each side."""
-
-    candidate_first: bool
-    base_ns: float = Field(gt=0.0)
-    candidate_ns: float = Field(gt=0.0)
-
-
 class Restart(Message):
     """Pairs measured between two process restarts, per workload name. All workloads are measured in every restart."""
 
-    pairs: dict[str, tuple[Pair, ...]]
+    pairs: dict[str, Pairs]
+
+    @classmethod
+    def of(cls, pairs: Mapping[str, Iterable[Pair]]) -> "Restart":
+        """From single pairs by workload."""
+        return cls(pairs={name: Pairs.of(each) for name, each in pairs.items()})
 
 
 class WorkloadCheck(Message):

@@ -51,9 +51,11 @@ def _of_alike(
     restarts: Sequence[Restart], names: Sequence[str], counts: tuple[int, ...]
 ) -> Iterator[tuple[str, Samples]]:
     """Samples of workloads that have ``counts`` pairs in the restarts; arrays are (workload, restart, pair)."""
-    pairs = [[pair for restart in restarts for pair in restart.pairs[name]] for name in names]
-    ratios = np.log([[pair.base_ns / pair.candidate_ns for pair in row] for row in pairs])
-    first = np.array([[pair.candidate_first for pair in row] for row in pairs], dtype=np.bool_)
+    pairs = [[restart.pairs[name] for restart in restarts] for name in names]
+    base = np.array([[ns for part in row for ns in part.base_ns] for row in pairs])
+    candidate = np.array([[ns for part in row for ns in part.candidate_ns] for row in pairs])
+    first = np.array([[each for part in row for each in part.candidate_first] for row in pairs], dtype=np.bool_)
+    ratios = np.log(base / candidate)
     flat = without_order(ratios, first, order_effect(ratios, first)[:, None])
     groups = _grouped(flat, counts)
     values = np.concatenate([pair_location(group) for group in groups], axis=1)

@@ -94,7 +94,7 @@ class Trials(cuda.CudaContest):
         lane = self._lane(base, candidate, workload)
         self._turns(base, candidate, lane, candidate_first=False)
         orders = self._orders(self.policy.pairs_per_restart)
-        return Restart(pairs={workload.name: tuple(self._pair(base, candidate, lane, first) for first in orders)})
+        return Restart.of({workload.name: tuple(self._pair(base, candidate, lane, first) for first in orders)})
 
     def ratio(self, stand: CudaStand, workload: Workload, heavy: Workload, rounds: int) -> float:
         """Log of the time with extra work over the time without, both in one process on the same slots."""

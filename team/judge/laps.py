@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from protocol.messages import Measurement, Outcome, Pair, Restart, WorkloadCheck
+from protocol.messages import Measurement, Outcome, Restart, WorkloadCheck
+from protocol.pairs import Pair
 from protocol.samples import normalised
 from team.judge.arena import Lease
 from team.judge.bench import Stand
@@ -46,7 +47,7 @@ class Sifted:
         self.evidence.checks = tuple(self.checks.values())
         if self.failed is not None:
             return self.evidence.measurement(self.failed.outcome, self.failed.sentence, self.failed.workload)
-        self.evidence.restarts = [Restart(pairs={name: tuple(pairs) for name, pairs in self.pairs.items()})]
+        self.evidence.restarts = [Restart.of({name: tuple(pairs) for name, pairs in self.pairs.items()})]
         return self.evidence.measurement(Outcome.MEASURED)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
 
-from protocol.messages import Outcome, Pair, Restart
+from protocol.messages import Outcome, Restart
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from team.judge.arena import Layout, Lease, slot_size
 from team.judge.bench import IDLE_SET, Bench, Stand, random_sides
@@ -109,7 +110,7 @@ class Contest:
             self.bench.stand("base", self.task, self.base, first) as base,
             self.bench.stand("candidate", self.task, self.candidate, second) as candidate,
         ):
-            return Restart(pairs={one.name: self._block(base, candidate, one, pairs, capacity) for one in order})
+            return Restart.of({one.name: self._block(base, candidate, one, pairs, capacity) for one in order})
 
     def _slots(self, workload: Workload) -> int:
         return self.launches[workload.name] + self.extra

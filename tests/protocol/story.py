@@ -15,7 +15,6 @@ from protocol.messages import (
     Measurement,
     Noise,
     Outcome,
-    Pair,
     Plan,
     Profile,
     ProfileReport,
@@ -28,6 +27,7 @@ from protocol.messages import (
     VerifyLanding,
     WorkloadCheck,
 )
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.state import CampaignState, apply
 
@@ -50,7 +50,7 @@ def decision(state: str, gain: float = 0.0, half: float = 0.004, **workloads: Es
 def measured(gain: float = 0.0, outcome: Outcome = Outcome.MEASURED, **more: Any) -> Measurement:
     pair = Pair(candidate_first=False, base_ns=1000.0 * (1.0 + gain), candidate_ns=1000.0)
     checks = tuple(WorkloadCheck(workload=name, checks=3, worst=0.1) for name in WEIGHTS)
-    fields: dict[str, Any] = {"restarts": (Restart(pairs=dict.fromkeys(WEIGHTS, (pair,) * 4)),) * 8, "checks": checks}
+    fields: dict[str, Any] = {"restarts": (Restart.of(dict.fromkeys(WEIGHTS, (pair,) * 4)),) * 8, "checks": checks}
     return Measurement.model_validate({"outcome": outcome, **fields, **more})
 
 

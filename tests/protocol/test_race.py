@@ -4,7 +4,8 @@ from math import log1p
 
 from story import NOISE, A, plan
 
-from protocol.messages import TEXT, Pair, PastExperiment, Restart, Role, Verdict
+from protocol.messages import TEXT, PastExperiment, Restart, Role, Verdict
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.race import frontier, settings_worth_building, still_racing
 
@@ -16,7 +17,7 @@ def restarts(gain: float, scatter: float = 0.001, count: int = 2) -> list[Restar
         factor = 1.0 + gain + scatter * (-1) ** number
         return Pair(candidate_first=number % 4 < 2, base_ns=1000.0 * factor, candidate_ns=1000.0)
 
-    return [Restart(pairs={"w": tuple(pair(number + turn) for number in range(4))}) for turn in range(count)]
+    return [Restart.of({"w": tuple(pair(number + turn) for number in range(4))}) for turn in range(count)]
 
 
 def test_a_variant_that_cannot_win_leaves_and_a_close_one_stays() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.messages import Pair, Restart
+from protocol.messages import Restart
+from protocol.pairs import Pair
 from protocol.samples import Samples, of_workloads
 from protocol.two_level import order_effect, pair_location, without_order
 
@@ -24,9 +25,7 @@ def measured(draw: st.DrawFn) -> list[Restart]:
     """Some restarts of up to three workloads; all alike, or with any number of pairs each."""
     names, count = ("b", "c", "a")[: draw(st.integers(1, 3))], draw(st.integers(1, 9))
     sizes = draw(st.sampled_from([st.just(4), st.integers(1, 5)]))
-    return [
-        Restart(pairs={name: tuple(draw(PAIRS) for _ in range(draw(sizes))) for name in names}) for _ in range(count)
-    ]
+    return [Restart.of({name: tuple(draw(PAIRS) for _ in range(draw(sizes))) for name in names}) for _ in range(count)]
 
 
 def alone(restarts: list[Restart], name: str) -> Samples:
@@ -62,4 +61,4 @@ def test_what_was_not_measured_is_told() -> None:
     with pytest.raises(ValueError, match="no restarts"):
         of_workloads([], ["a"])
     with pytest.raises(ValueError, match="no pairs of workload 'b'"):
-        of_workloads([Restart(pairs={"a": (pair,)})], ["a", "b"])
+        of_workloads([Restart.of({"a": (pair,)})], ["a", "b"])

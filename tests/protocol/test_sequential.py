@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from protocol.messages import Estimate, Noise, Pair, Restart
+from protocol.messages import Estimate, Noise, Restart
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.sequential import agrees, calibrate, combine, decide, drift, estimate, look_errors, target_gain
 
@@ -33,7 +34,7 @@ def pair(gain: float, base_ns: float = 1000.0, candidate_first: bool = False) ->
 def restart(gains: list[float]) -> Restart:
     """Both workloads with these log gains, orders alternating."""
     pairs = tuple(pair(gain, candidate_first=index % 2 == 1) for index, gain in enumerate(gains))
-    return Restart(pairs=dict.fromkeys(WEIGHTS, pairs))
+    return Restart.of(dict.fromkeys(WEIGHTS, pairs))
 
 
 def planted(gain: float, restarts: int, seed: int, bias_sd: float = 0.002, pair_sd: float = 0.008) -> list[Restart]:
@@ -47,8 +48,8 @@ def planted(gain: float, restarts: int, seed: int, bias_sd: float = 0.002, pair_
 small = st.floats(-0.05, 0.05, allow_nan=False)
 samples = st.lists(
     st.builds(
-        lambda gains, first, base: Restart(
-            pairs={name: tuple(pair(g, base, f) for g, f in zip(gains[name], first, strict=True)) for name in WEIGHTS}
+        lambda gains, first, base: Restart.of(
+            {name: tuple(pair(g, base, f) for g, f in zip(gains[name], first, strict=True)) for name in WEIGHTS}
         ),
         st.fixed_dictionaries({name: st.lists(small, min_size=4, max_size=4) for name in WEIGHTS}),
         st.lists(st.booleans(), min_size=4, max_size=4),
@@ -71,7 +72,7 @@ calibrated = st.one_of(
 
 def mapped(restarts: list[Restart], change) -> list[Restart]:
     return [
-        Restart(pairs={name: tuple(change(one) for one in pairs) for name, pairs in each.pairs.items()})
+        Restart.of({name: tuple(change(one) for one in pairs) for name, pairs in each.pairs.items()})
         for each in restarts
     ]
 
@@ -90,9 +91,7 @@ def test_swapping_sides_negates_every_estimate(restarts, noise):
 
 @given(samples, calibrated, st.floats(0.01, 100.0))
 def test_unit_of_time_is_irrelevant(restarts, noise, unit):
-    scaled = mapped(
-        restarts, lambda p: p.model_copy(update={"base_ns": p.base_ns * unit, "candidate_ns": p.candidate_ns * unit})
-    )
+    scaled = mapped(restarts, lambda p: Pair(p.candidate_first, p.base_ns * unit, p.candidate_ns * unit))
     there, back = (estimate(each, WEIGHTS, noise, POLICY, 0.01)[0] for each in (restarts, scaled))
     assert (there.gain, there.low, there.high) == pytest.approx((back.gain, back.low, back.high), abs=1e-9)
 
@@ -100,7 +99,7 @@ def test_unit_of_time_is_irrelevant(restarts, noise, unit):
 @given(samples, calibrated, st.randoms(use_true_random=False))
 def test_order_of_restarts_and_of_pairs_within_them_is_irrelevant(restarts, noise, random):
     shuffled = [
-        Restart(pairs={name: tuple(random.sample(pairs, len(pairs))) for name, pairs in each.pairs.items()})
+        Restart.of({name: tuple(random.sample(pairs, len(pairs))) for name, pairs in each.pairs.items()})
         for each in random.sample(restarts, len(restarts))
     ]
     there, back = (estimate(each, WEIGHTS, noise, POLICY, 0.01)[0] for each in (restarts, shuffled))
@@ -109,7 +108,7 @@ def test_order_of_restarts_and_of_pairs_within_them_is_irrelevant(restarts, nois
 
 @given(samples, calibrated, st.floats(0.001, 0.2))
 def test_a_planted_gain_shifts_estimate_and_bounds(restarts, noise, gain):
-    moved = mapped(restarts, lambda p: p.model_copy(update={"candidate_ns": p.candidate_ns * exp(-gain)}))
+    moved = mapped(restarts, lambda p: Pair(p.candidate_first, p.base_ns, p.candidate_ns * exp(-gain)))
     there, shifted = (estimate(each, WEIGHTS, noise, POLICY, 0.01)[0] for each in (restarts, moved))
     assert shifted.gain - there.gain == pytest.approx(gain, abs=1e-9)
     assert shifted.low - there.low == pytest.approx(gain, abs=1e-9)
@@ -123,7 +122,7 @@ def test_more_error_gives_a_narrower_interval(restarts, noise, one, other):
 
 @given(samples.filter(lambda each: len(each) > 1), calibrated, st.floats(0.0, 0.2))
 def test_more_gain_never_unmakes_a_keep_and_less_never_makes_one(restarts, noise, gain):
-    moved = mapped(restarts, lambda p: p.model_copy(update={"candidate_ns": p.candidate_ns * exp(-gain)}))
+    moved = mapped(restarts, lambda p: Pair(p.candidate_first, p.base_ns, p.candidate_ns * exp(-gain)))
     before, after = (decide(each, WEIGHTS, noise, POLICY).state for each in (restarts, moved))
     assert not (before == "keep" and after != "keep")
 
@@ -188,7 +187,7 @@ def test_a_workload_lost_beyond_doubt_vetoes_the_keep():
             tuple(pair(g + 0.004 * rng.standard_normal(), candidate_first=i % 2 == 0) for i in range(4))
             for g in (0.3, -0.2)
         )
-        return Restart(pairs={"large": won, "small": lost})
+        return Restart.of({"large": won, "small": lost})
 
     decision = decide([one() for _ in range(16)], WEIGHTS, QUIET, POLICY)
     assert decision.overall.low > 0.1
@@ -221,7 +220,7 @@ def test_looks_spend_the_total_error_and_no_more():
 def test_the_order_effect_cancels_even_when_orders_are_uneven():
     first = [True, False, False, False]
     pairs = tuple(pair(0.02 + (0.08 if f else -0.08), candidate_first=f) for f in first)
-    gain, _ = estimate([Restart(pairs={"only": pairs})] * 4, {"only": 1.0}, QUIET, POLICY, 0.01)
+    gain, _ = estimate([Restart.of({"only": pairs})] * 4, {"only": 1.0}, QUIET, POLICY, 0.01)
     assert gain.gain == pytest.approx(0.02)
 
 
@@ -269,9 +268,7 @@ def test_product_of_landed_gains_against_the_direct_measurement():
 
 def as_messages(trials, index: int) -> list[Restart]:
     return [
-        Restart(
-            pairs={"only": tuple(pair(float(g), candidate_first=bool(f)) for g, f in zip(gains, first, strict=True))}
-        )
+        Restart.of({"only": tuple(pair(float(g), candidate_first=bool(f)) for g, f in zip(gains, first, strict=True))})
         for gains, first in zip(trials.ratios[index], trials.first[index], strict=True)
     ]
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from story import NOISE, WEIGHTS, decision, estimate, measured
 
-from protocol.messages import Measurement, Noise, Outcome, Pair, Restart, Verdict, WorkloadCheck
+from protocol.messages import Measurement, Noise, Outcome, Restart, Verdict, WorkloadCheck
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.sequential import decide
 from protocol.verdict import judge
@@ -134,7 +135,7 @@ def test_what_is_kept_is_measured_correct_and_proven_or_simpler(
 
 def _samples(base: list[float], candidate: float) -> Measurement:
     pairs = tuple(Pair(candidate_first=i % 2 == 0, base_ns=ns, candidate_ns=candidate) for i, ns in enumerate(base))
-    return measured(restarts=(Restart(pairs=dict.fromkeys(WEIGHTS, pairs)),) * 8)
+    return measured(restarts=(Restart.of(dict.fromkeys(WEIGHTS, pairs)),) * 8)
 
 
 @given(st.lists(st.floats(900.0, 1200.0), min_size=4, max_size=4), st.floats(0.0, 0.08), st.floats(0.0, 0.05))

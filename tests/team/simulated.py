@@ -35,7 +35,6 @@ from protocol.messages import (
     Measurement,
     Noise,
     Outcome,
-    Pair,
     PassedOver,
     Plan,
     Position,
@@ -60,6 +59,7 @@ from protocol.messages import (
     WorkloadCheck,
 )
 from protocol.money import allowance
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.sequential import calibrate
 from protocol.steering import Request
@@ -134,9 +134,7 @@ class Device:
         """Restarts of four pairs in which the candidate is truly faster by ``gain``."""
         draws = {name: self._model(self._dice, 1, count) for name in WEIGHTS}
         return tuple(
-            Restart(
-                pairs={name: self._pairs(draw.ratios[0, n] + gain, draw.first[0, n]) for name, draw in draws.items()}
-            )
+            Restart.of({name: self._pairs(draw.ratios[0, n] + gain, draw.first[0, n]) for name, draw in draws.items()})
             for n in range(count)
         )
 
@@ -519,7 +517,7 @@ class World:
 
     def _restart(self, gain: float) -> Restart:
         bias = self.random.gauss(0.0, NOISE.restart_sd)
-        return Restart(pairs={name: tuple(self._pair(gain + bias) for _ in range(4)) for name in WEIGHTS})
+        return Restart.of({name: tuple(self._pair(gain + bias) for _ in range(4)) for name in WEIGHTS})
 
     def _pair(self, gain: float) -> Pair:
         noisy = gain + self.random.gauss(0.0, NOISE.pair_sd)

@@ -22,7 +22,6 @@ from protocol.messages import (
     Experiment,
     Measurement,
     Outcome,
-    Pair,
     Plan,
     Restart,
     Role,
@@ -30,6 +29,7 @@ from protocol.messages import (
     VerifyLanding,
     WorkloadCheck,
 )
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.snapshot import restore
 from protocol.state import CampaignState
@@ -47,7 +47,7 @@ KEEP = Decision(state="keep", reason="faster", overall=GAIN, workloads={"w": GAI
 PAIR = Pair(candidate_first=True, base_ns=2.0, candidate_ns=1.0)
 MEASURED = Measurement(
     outcome=Outcome.MEASURED,
-    restarts=(Restart(pairs={"w": (PAIR,)}),),
+    restarts=(Restart.of({"w": (PAIR,)}),),
     checks=(WorkloadCheck(workload="w", checks=1, worst=0.1),),
 )
 WORDS = dict.fromkeys(("bottleneck", "evidence", "mechanism", "disproof", "fallback", "category", "cell"), "words")

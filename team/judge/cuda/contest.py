@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
 
-from protocol.messages import Outcome, Pair, Restart
+from protocol.messages import Outcome, Restart
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from team.devices.telemetry import disturbance
 from team.judge.arena import slot_size
@@ -109,7 +110,7 @@ class CudaContest:
             before = self.bench.card.look(ours)
             measured = {one.name: self._block(base, candidate, one, pairs, capacity) for one in order}
             ours |= {base.runner.pid, candidate.runner.pid}
-            return Restart(pairs=measured), disturbance(before, self.bench.card.look(ours))
+            return Restart.of(measured), disturbance(before, self.bench.card.look(ours))
 
     def _slots(self, workload: Workload) -> int:
         return self.launches[workload.name] + self.extra

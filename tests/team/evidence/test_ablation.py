@@ -17,8 +17,9 @@ from three_methods import (
     write_task,
 )
 
-from protocol.messages import Decision, Measurement, Outcome, Pair, Restart
+from protocol.messages import Decision, Measurement, Outcome, Restart
 from protocol.methods import Contribution, Status, sorted_methods
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from team.devices import discover
 from team.evidence.ablation import Ablated, Trial, Without, ablate
@@ -39,7 +40,7 @@ def samples(gain: float) -> tuple[Restart, ...]:
               for k in range(4))
         for _ in range(32)
     ]  # fmt: skip
-    return tuple(Restart(pairs={"only": each}) for each in pairs)
+    return tuple(Restart.of({"only": each}) for each in pairs)
 
 
 class Scripted:

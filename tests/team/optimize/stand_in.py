@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from protocol.messages import Measurement, Noise, Outcome, Pair, ProfileReport, Restart, WorkloadCheck
+from protocol.messages import Measurement, Noise, Outcome, ProfileReport, Restart, WorkloadCheck
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from team.devices.cpu import cpu_devices
 from team.judge.request import Check, Compare, Identity, Screen
@@ -70,7 +71,7 @@ class StandIn:
     def _seen(self, speed: Speed, base: str, candidate: str, restarts: int) -> Measurement:
         gain = speed(text_in(candidate)) - speed(text_in(base))
         names = ("small", "medium", "large")
-        made = [Restart(pairs={name: self._pairs(gain) for name in names}) for _ in range(restarts)]
+        made = [Restart.of({name: self._pairs(gain) for name in names}) for _ in range(restarts)]
         checks = tuple(WorkloadCheck(workload=name, checks=8, worst=0.1) for name in names)
         return Measurement(outcome=Outcome.MEASURED, restarts=tuple(made), checks=checks)
 

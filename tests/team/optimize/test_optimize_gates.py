@@ -10,7 +10,8 @@ import pytest
 from optimizing import REF, SLOW_LOOP, plan, write_inputs
 from typer.testing import CliRunner
 
-from protocol.messages import Measurement, Outcome, Pair, Plan, Restart
+from protocol.messages import Measurement, Outcome, Plan, Restart
+from protocol.pairs import Pair
 from team.cli import app
 from team.errors import UserError
 from team.optimize.artifacts import Folder, new_folder
@@ -289,7 +290,7 @@ def test_statistics_keep_the_raw_samples_and_say_how_steady_they_are() -> None:
     assert stats_of([1e6, 2e6, 3e6, 4e6])["stability"] == "unstable"
     assert stats_of([]) == {}
     pair = Pair(candidate_first=True, base_ns=2e6, candidate_ns=1e6)
-    seen = Measurement(outcome=Outcome.MEASURED, restarts=(Restart(pairs={"large": (pair,)}),))
+    seen = Measurement(outcome=Outcome.MEASURED, restarts=(Restart.of({"large": (pair,)}),))
     assert (average_ms(seen, "large", "base"), average_ms(seen, "small", "base")) == (2.0, None)
 
 

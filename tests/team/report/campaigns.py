@@ -19,7 +19,6 @@ from protocol.messages import (
     Measurement,
     Noise,
     Outcome,
-    Pair,
     Parameter,
     Plan,
     Position,
@@ -32,6 +31,7 @@ from protocol.messages import (
     VerifyLanding,
     WorkloadCheck,
 )
+from protocol.pairs import Pair
 from protocol.policy import Policy
 from protocol.state import CampaignState, apply
 from team.report.reading import LEDGER
@@ -120,7 +120,7 @@ class Script:
     def measured(self, device: str, gain: float) -> Measurement:
         candidate_ns = 1e6 if isnan(gain) else 1e6 * exp(-gain)
         pair = Pair(candidate_first=False, base_ns=1e6, candidate_ns=candidate_ns)
-        restart = Restart(pairs=dict.fromkeys(WORKLOADS, (pair,) * 4))
+        restart = Restart.of(dict.fromkeys(WORKLOADS, (pair,) * 4))
         found = {"checks": 6, "worst": self.error, "outputs": {"C": self.error}}
         checks = tuple(WorkloadCheck(workload=name, **found) for name in WORKLOADS)
         return Measurement(

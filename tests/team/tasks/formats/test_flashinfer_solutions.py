@@ -12,7 +12,8 @@ import pytest
 import torch
 from test_flashinfer_import import AXPY, LINE, dataset
 
-from protocol.messages import DeviceInfo, Measurement, Outcome, Pair, Restart, WorkloadCheck
+from protocol.messages import DeviceInfo, Measurement, Outcome, Restart, WorkloadCheck
+from protocol.pairs import Pair
 from team.errors import UserError
 from team.tasks.formats.entry import import_foreign
 from team.tasks.formats.export import export
@@ -181,7 +182,7 @@ def test_the_contest_layout(packed: Solution, tmp_path: Path) -> None:
 SEEN = Measurement(
     outcome=Outcome.MEASURED,
     restarts=(
-        Restart(pairs={"w1": tuple(Pair(candidate_first=False, base_ns=4e6, candidate_ns=n) for n in (1e6, 2e6, 9e6))}),
+        Restart.of({"w1": tuple(Pair(candidate_first=False, base_ns=4e6, candidate_ns=n) for n in (1e6, 2e6, 9e6))}),
     ),
     checks=(WorkloadCheck(workload="w1", checks=4, worst=0.25),),
     device=DeviceInfo(kind="cuda", id="GPU-1", name="NVIDIA H200"),
