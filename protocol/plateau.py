@@ -21,15 +21,12 @@ def untried_lifts(state: CampaignState, agent: AgentState) -> tuple[HeavyLift, .
         return ()
     profile = profile_of(state, agent.member.name)
     position = profile.position if profile else Position.UNKNOWN
-    abandoned = {technique for technique, _ in state.abandoned}
     lifts = state.started.strategy.heavy_lifts.get(position, ())
-    return tuple(
-        lift
-        for lift in lifts
-        if lift.technique not in state.planned
-        and lift.technique not in abandoned
-        and open_to(state, agent, lift.category)
-    )
+    unplanned = [lift for lift in lifts if lift.technique not in state.planned]
+    if not unplanned:
+        return ()
+    abandoned = {technique for technique, _ in state.abandoned}
+    return tuple(lift for lift in unplanned if lift.technique not in abandoned and open_to(state, agent, lift.category))
 
 
 def open_to(state: CampaignState, agent: AgentState, category: str) -> bool:
