@@ -5,7 +5,7 @@ the candidate went first; ``base`` and ``candidate``: nanoseconds per launch as 
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from protocol.messages import Restart
@@ -25,7 +25,7 @@ def columns(restarts: Sequence[Restart]) -> dict[str, Any]:
     }
 
 
-def restarts_from(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def restarts_from(found: Any) -> list[dict[str, Any]]:
     """Columns as the restarts that ``Restart`` validates. ``WireError``: they do not fit together."""
     try:
         first, base, candidate = found["first"], _doubles(found["base"]), _doubles(found["candidate"])

@@ -216,7 +216,8 @@ def _joined(body: bytes, samples: bytes | None) -> Any:
     raw = decode(body)
     if samples is not None:
         found: Any = decode(samples)
-        raw["measurement"]["restarts"] = restarts_from(found) if isinstance(found, dict) else restarts_of_maps(found)
+        of_a_version = restarts_of_maps if type(found) is list else restarts_from
+        raw["measurement"]["restarts"] = of_a_version(found)
     return raw
 
 

@@ -9,7 +9,8 @@ from simulated import World
 
 from protocol import events as ev
 from protocol.briefing import briefing_of
-from protocol.messages import Measurement, Outcome, Pair, Restart, Verdict, VerifyLanding, WorkloadCheck
+from protocol.messages import Measurement, Outcome, Restart, Verdict, VerifyLanding, WorkloadCheck
+from protocol.pairs import Pair
 from protocol.verdict import judge as verdict_of
 from roles.prompts.texts import experiment_text
 from team.errors import UserError
@@ -121,9 +122,9 @@ def verification(world: World) -> tuple[str, VerifyLanding]:
 def faster(restarts: tuple[Restart, ...]) -> tuple[Restart, ...]:
     """The same, with a candidate that gains a third in every pair."""
     return tuple(
-        Restart(
-            pairs={
-                name: tuple(pair.model_copy(update={"candidate_ns": pair.base_ns / 1.33}) for pair in pairs)
+        Restart.of(
+            {
+                name: [Pair(pair.candidate_first, pair.base_ns, pair.base_ns / 1.33) for pair in pairs]
                 for name, pairs in restart.pairs.items()
             }
         )
@@ -140,7 +141,7 @@ def test_a_landing_that_loses_there_is_refused(speedup: float, lands: bool) -> N
         assert isinstance(body, ev.LandingMeasured)
         assert body.measurement.outcome is Outcome.MEASURED
         pair = Pair(candidate_first=False, base_ns=1000.0, candidate_ns=1000.0 / speedup)
-        held = tuple(Restart(pairs={"held-out 1": (pair, pair)}) for _ in range(4))
+        held = tuple(Restart.of({"held-out 1": (pair, pair)}) for _ in range(4))
         check = WorkloadCheck(workload="held-out 1", checks=4, worst=0.0)
         update = {"held_out": held, "checks": (*body.measurement.checks, check)}
         seen = body.measurement.model_copy(update=update | {"restarts": faster(body.measurement.restarts)})

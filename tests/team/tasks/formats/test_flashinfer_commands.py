@@ -12,7 +12,8 @@ from test_flashinfer_import import dataset
 
 from protocol import events as ev
 from protocol.ledger import Ledger
-from protocol.messages import Measurement, Outcome, Pair, Restart, WorkloadCheck
+from protocol.messages import Measurement, Outcome, Restart, WorkloadCheck
+from protocol.pairs import Pair
 from team.cli import app
 from team.errors import UserError
 from team.runs import Run
@@ -69,7 +70,7 @@ def measured(run: Run) -> None:
     pairs = (Pair(candidate_first=False, base_ns=4e6, candidate_ns=2e6),) * 2
     seen = Measurement(
         outcome=Outcome.MEASURED,
-        restarts=(Restart(pairs={one.name: pairs for one in spec.must_pass}),),
+        restarts=(Restart.of({one.name: pairs for one in spec.must_pass}),),
         checks=tuple(WorkloadCheck(workload=one.name, checks=4, worst=0.25) for one in spec.must_pass),
     )
     body = ev.MainMeasured(

@@ -5,7 +5,8 @@ from math import log
 import pytest
 
 from protocol.held_out import held_to
-from protocol.messages import Decision, Estimate, Measurement, Noise, Outcome, Pair, Restart
+from protocol.messages import Decision, Estimate, Measurement, Noise, Outcome, Restart
+from protocol.pairs import Pair
 from protocol.policy import Policy
 
 NOISE = Noise(restart_sd=0.001, restart_df=11, pair_sd=0.004, floor=0.005)
@@ -20,8 +21,8 @@ def kept(state: str = "keep") -> Decision:
 def measured(**speedups: float) -> Measurement:
     """Four restarts of four pairs, with a scatter of half a per cent."""
     restarts = tuple(
-        Restart(
-            pairs={
+        Restart.of(
+            {
                 name: tuple(
                     Pair(candidate_first=bool(pair % 2), base_ns=1000.0 + pair + restart, candidate_ns=1000.0 / speedup)
                     for pair in range(4)
