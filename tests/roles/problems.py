@@ -59,7 +59,7 @@ def tiles_of(size, m, n, k, rng):
     return [a, b, c, m, n, k], out, np.full((m, n), float(size))
 
 
-tiles_of_64, tiles_of_128 = partial(tiles_of, 64), partial(tiles_of, 128)
+tiles_of_64, tiles_of_96, tiles_of_128 = (partial(tiles_of, size) for size in (64, 96, 128))
 
 
 def dense(m, n, k, rng):

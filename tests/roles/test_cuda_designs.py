@@ -348,20 +348,29 @@ def test_a_combination_waits_twice_only_where_it_comes_again_at_once(example: st
     assert "combined_sum<LANES, 0>(" in text or "combined_sum<LANES, 1>(" in text
 
 
-@pytest.mark.parametrize(("rows", "cols", "large"), [(1021, 1533, False), (2048, 2048, True), (1500, 1500, False)])
-def test_the_tile_is_chosen_by_the_busiest_multiprocessor(rows: int, cols: int, large: bool, workbench) -> None:
-    """A kernel that stores which of its tiles it has, in place of its sums, says which one the host chose."""
+@pytest.mark.parametrize(
+    ("rows", "cols", "tall"), [(1021, 1533, 96), (2048, 2048, 128), (1500, 1500, 64), (9, 700, 64)]
+)
+def test_the_tile_is_chosen_by_the_busiest_multiprocessor(rows: int, cols: int, tall: int, workbench) -> None:
+    """A kernel that stores how tall its tile is, in place of its sums, says which one the host chose."""
     setting = {"staging": "ahead", "bm": 128, "bn": 128, "wm": 64, "stages": 3, "shared": "dynamic", "small": 132}
     text = design(MATMUL_TENSOR, "matmul", setting)
     host, at = text[text.index('extern "C"') :], text.index('extern "C"')
-    told = host.replace("launch_matmul<matmul_bm", "told<matmul_bm").replace("launch_matmul<64", "told<64")
+    told = host.replace("launch_matmul<", "told<")
     kernel = "template <int BM, int, int, int, int> void told(const float*, const float*, float* C, int M, int N, int)"
     body = "{ for (long i = 0; i < static_cast<long>(M) * N; i++) C[i] = BM; }"
-    assert told.count("told<") == 4
-    error = workbench.cuda_error(
-        f"{text[:at]}{kernel} {body}\n{told}", f"tiles_of_{128 if large else 64}", [[rows, cols, 5]]
-    )
-    assert error == 0.0
+    assert told.count("told<") == 6
+    assert workbench.cuda_error(f"{text[:at]}{kernel} {body}\n{told}", f"tiles_of_{tall}", [[rows, cols, 5]]) == 0.0
+
+
+@pytest.mark.slow
+def test_the_tile_between_large_and_small_is_right(workbench) -> None:
+    setting = {"staging": "ahead", "bm": 128, "stages": 3, "shared": "dynamic", "small": 132, "parts": "mixed"}
+    text = design(MATMUL_TENSOR, "matmul", setting)
+    taken = text.replace("const size_t medium_share = ", "const size_t medium_share = 0 * ")
+    taken = taken.replace("const size_t large_share = ", "const size_t large_share = 1 + ")
+    assert taken.count("0 * share_of(96, 128)") == 1
+    assert workbench.cuda_error(taken, "matmul", [[97, 130, 17]]) <= 1.0
 
 
 def test_small_problems_keep_tall_sums_while_two_warps_are_left() -> None:

@@ -6,42 +6,12 @@ from dataclasses import dataclass
 from protocol.messages import Parameter
 from roles.techniques.cpp.render import nest
 from roles.techniques.cpp.syntax import Source
-from roles.techniques.cuda.matmul_launch import Launching
+from roles.techniques.cuda.matmul_choice import ChoosingLaunching
 from roles.techniques.cuda.matmul_pipeline import AheadStaging
 from roles.techniques.cuda.products import Product
 from roles.techniques.cuda.shared_memory import declared
 from roles.techniques.cuda.signature import restricted
 from roles.techniques.cuda.tf32_parts import BEGIN, BEGIN_CROSS, CROSS, MULTIPLY, PACKED, SPLIT
-
-SMALL: Mapping[str, Parameter] = {"bm": 64, "bn": 64, "wm": 32, "wn": 32, "blocks": 3}  # the instance for few tiles
-
-
-@dataclass(frozen=True)
-class AheadLaunching(Launching):
-    """Chooses the tile by what the busiest multiprocessor gets, where ``small`` says how many there are."""
-
-    def host(self) -> list[str]:
-        """See ``Launching``. An element of a small tile takes about an eighth longer: it shares its operands less."""
-        name, kernel = self.name, self.product.plane.kernel
-        if not int(self.setting["small"]):
-            return super().host()
-        down, across = (
-            kernel.argument_of(self.product.plane.bound[each]) for each in (self.product.row, self.product.col)
-        )
-        large = [f"{name}_{each}" for each in ("bm", "bn", "wm", "wn")]
-        small = [str(SMALL[each]) for each in ("bm", "bn", "wm", "wn")]
-        shares = []
-        for sizes, called in ((large, "large"), (small, "small")):
-            tiles = f"static_cast<size_t>(({down} - 1) / {sizes[0]} + 1) * (({across} - 1) / {sizes[1]} + 1)"
-            turns = f"(({tiles} - 1) / {name}_small + 1)"
-            shares.append(f"const size_t {called}_share = {turns} * {sizes[0]} * {sizes[1]};")
-        body = [
-            "// The busiest multiprocessor's share of the output; an element of a small tile takes an eighth longer.",
-            *shares,
-            *nest("if (large_share * 8 <= small_share * 9)", self.by_alignment(large), self._unit)[:-1],
-            *nest("} else", self.by_alignment(small), self._unit),
-        ]
-        return nest(f"if ({down} > 0 && {across} > 0)", body, self._unit)
 
 
 @dataclass(frozen=True)
@@ -62,11 +32,11 @@ class AheadWriter:
         return AheadStaging(self.source, self.product, self.setting)
 
     @property
-    def launching(self) -> AheadLaunching:
+    def launching(self) -> ChoosingLaunching:
         """What surrounds the kernel."""
         threads = "32 * (BM / WM) * (BN / WN)"
         when, extents = self.staging.wide_when(), tuple(extents for _, extents in self.staging.arrays())
-        return AheadLaunching(self.source, self.product, self.setting, ("WM", "WN"), threads, when, extents)
+        return ChoosingLaunching(self.source, self.product, self.setting, ("WM", "WN"), threads, when, extents)
 
     def kernel(self) -> list[str]:
         """The kernel."""
@@ -86,10 +56,7 @@ class AheadWriter:
             *staging.pipeline(self._multiply()),
             *self._epilogue(),
         ]
-        blocks = f"{name}_blocks"
-        if int(self.setting["small"]):
-            blocks = f"BM * BN < {name}_bm * {name}_bn ? {SMALL['blocks']} : {blocks}"
-        bounds = f"__launch_bounds__({launching.threads}, {blocks})"
+        bounds = f"__launch_bounds__({launching.threads}, {launching.blocks()})"
         return [
             SPLIT,
             MULTIPLY,

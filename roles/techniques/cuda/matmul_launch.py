@@ -40,7 +40,8 @@ class Launching:
         return int(self.setting["splits"]) > 1
 
     @property
-    def _unit(self) -> str:
+    def unit(self) -> str:
+        """The step of indentation."""
         return self.source.indent_unit
 
     def template(self) -> str:
@@ -84,8 +85,8 @@ class Launching:
         inside = f"if ({product.row} < {plane.bound[product.row]} && {product.col} < {plane.bound[product.col]})"
         if self.split:
             aside = [f"{self._part('blockIdx.z')} = {value};"]
-            whole = [*nest("if constexpr (SPLITS > 1)", aside, self._unit)[:-1], *nest("} else", whole, self._unit)]
-        return nest(inside, whole, self._unit)
+            whole = [*nest("if constexpr (SPLITS > 1)", aside, self.unit)[:-1], *nest("} else", whole, self.unit)]
+        return nest(inside, whole, self.unit)
 
     def _part(self, number: str) -> str:
         product = self.product
@@ -110,18 +111,18 @@ class Launching:
         rest = [line for each in product.epilogue for line in self.source.lines_of(each)]
         body = [
             f"const {plane.type} {product.col} = blockIdx.x * blockDim.x + threadIdx.x, {product.row} = blockIdx.y;",
-            *nest(f"if ({product.row} >= {down} || {product.col} >= {across})", ["return;"], self._unit),
+            *nest(f"if ({product.row} >= {down} || {product.col} >= {across})", ["return;"], self.unit),
             f"float {product.accumulator} = {start};",
             "#pragma unroll",
             *nest(
                 f"for (int part = 0; part < {name}_splits; part++)",
                 [f"{product.accumulator} += {self._part('part')};"],
-                self._unit,
+                self.unit,
             ),
             *rest,
         ]
         head = f"__global__ void __launch_bounds__(256) {name}_fold{restricted(plane.kernel)}"
-        return ["// Adds the parts of every sum, always in the same order.", *nest(head, body, self._unit)]
+        return ["// Adds the parts of every sum, always in the same order.", *nest(head, body, self.unit)]
 
     def _launcher(self) -> list[str]:
         product, plane, name = self.product, self.product.plane, self.name
@@ -140,11 +141,11 @@ class Launching:
                 f"{name}_fold<<<dim3(({across} - 1) / 256 + 1, {down}), 256>>>({names});",
             ]
             one = self._launched(f"{name}<{given}, 1>", "grid")
-            body += [*nest(f"if ({worth} && {room})", parted, self._unit)[:-1], *nest("} else", one, self._unit)]
+            body += [*nest(f"if ({worth} && {room})", parted, self.unit)[:-1], *nest("} else", one, self.unit)]
         else:
             body += self._launched(f"{name}<{given}>", "grid")
         head = f"static void launch_{name}{plane.kernel.parameter_text}"
-        return [f"template <int BM, int BN, int {first}, int {second}, int W>", *nest(head, body, self._unit)]
+        return [f"template <int BM, int BN, int {first}, int {second}, int W>", *nest(head, body, self.unit)]
 
     def _launched(self, kernel: str, grid: str) -> list[str]:
         """The launch of one instance."""
@@ -165,10 +166,10 @@ class Launching:
             )
             body = [
                 "// Few blocks: smaller tiles, so that every multiprocessor gets one.",
-                *nest(f"if ({large} >= {self.name}_small)", body, self._unit)[:-1],
-                *nest("} else", self.by_alignment(self._smaller(sizes)), self._unit),
+                *nest(f"if ({large} >= {self.name}_small)", body, self.unit)[:-1],
+                *nest("} else", self.by_alignment(self._smaller(sizes)), self.unit),
             ]
-        return nest(f"if ({down} > 0 && {across} > 0)", body, self._unit)
+        return nest(f"if ({down} > 0 && {across} > 0)", body, self.unit)
 
     def _smaller(self, sizes: list[str]) -> list[str]:
         """Half of the block's tile each way; the inner tile halved where that keeps a whole instruction or vector.
@@ -194,7 +195,7 @@ class Launching:
             f"{kernel.argument_of(each.split(' ')[0])} % 4 == 0" for each in self.wide_when.split(" && ")
         )
         four = f"launch_{self.name}<{given}, 4>({kernel.argument_text});"
-        return [*nest(f"if ({aligned})", [four], self._unit)[:-1], *nest("} else", [one], self._unit)]
+        return [*nest(f"if ({aligned})", [four], self.unit)[:-1], *nest("} else", [one], self.unit)]
 
     def placed(self, lines: list[str]) -> str:
         """The text with the kernel replaced by ``lines``, and its launch by the host's statement."""

@@ -25,7 +25,7 @@ from roles.techniques.cuda.products import Product
 
 _NAMES = """
 V SHIFTED NEAR FAR ASIDE STEPS A_ROW B_ROW a_from b_from a_before b_before a_lead b_lead a_raw b_raw aligned copy fetch
-copy_whole copy_rest one_tile further k_next slot start to first large_share small_share
+copy_whole copy_rest one_tile further k_next slot start to first
 """
 RESERVED = frozenset(_NAMES.split())
 

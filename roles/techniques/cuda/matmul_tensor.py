@@ -22,7 +22,9 @@ from roles.techniques.cpp.syntax import Source
 from roles.techniques.cuda.design import constants
 from roles.techniques.cuda.enter import Enter
 from roles.techniques.cuda.launches import Kernel
-from roles.techniques.cuda.matmul_ahead import SMALL, AheadWriter
+from roles.techniques.cuda.matmul_ahead import AheadWriter
+from roles.techniques.cuda.matmul_choice import RESERVED as CHOICE_NAMES
+from roles.techniques.cuda.matmul_choice import others
 from roles.techniques.cuda.matmul_launch import Launching
 from roles.techniques.cuda.matmul_operands import RESERVED, Operand, Staging, operands_of
 from roles.techniques.cuda.matmul_pipeline import RESERVED as AHEAD_NAMES
@@ -38,7 +40,7 @@ _NAMES = """
 lane warp warp_row warp_col quad place split multiply begin cross packed a_mixed b_mixed a_high a_low b_high b_low
 inner mine turn deep INSIDE WM WN sums tm tn
 """
-_OWN = frozenset(_NAMES.split()) | AHEAD_NAMES
+_OWN = frozenset(_NAMES.split()) | AHEAD_NAMES | CHOICE_NAMES
 _LOOSE = ("pad", "unroll")  # options of tiles that are not ahead
 
 
@@ -216,10 +218,12 @@ class MatmulTensorFamily:
         blocks, small = int(setting["blocks"]), int(setting["small"])
         ahead = setting["staging"] == "ahead"
         size = tile_bytes if ahead else shared_bytes
-        half = {**setting, **(SMALL if ahead else _halved(bm, bn, wm, wn)), "small": 0}
-        least = min(bm, bn) >= 64 and (not ahead or bm * bn > 64 * 64)
-        if small and not (least and self.sound({**half, "shared": suited(size(half))})):
-            return False
+        tiles = others(setting).values() if ahead else [_halved(bm, bn, wm, wn)]
+        for tile in tiles if small else ():
+            one = {**setting, **tile, "small": 0}
+            least = (min(bm, bn) >= 64 and bm * bn > 64 * 64) if ahead else min(bm, bn) >= 64
+            if not (least and self.sound({**one, "shared": suited(size(one))})):
+                return False
         if setting["parts"] == "mixed" and not ahead:
             return False
         if ahead and (setting["bk"] == 8 or any(setting[name] != self.options[name][0] for name in _LOOSE)):
