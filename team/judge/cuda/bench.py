@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 from protocol.messages import Outcome
 from team.devices.cuda import CudaDevice
@@ -133,6 +134,7 @@ class CudaBench(Bench):
         self.card = card
         self._native = native
         self._keep_uid = False
+        self._building = Lock()
         self.pool = Pool(self._spawn, self._furnish)
 
     def prepare(self, runners: int) -> None:
@@ -279,9 +281,10 @@ class CudaBench(Bench):
         return CudaRunner(self._program_built(), self.device, self._keep_uid, self._folder)
 
     def _program_built(self) -> Artifact:
-        if self._program is None:
-            self._program = self._native.build(program_recipe(self.device.target))
-        return self._program
+        with self._building:  # the pool's thread and whoever asks for a runner meanwhile need the same one
+            if self._program is None:
+                self._program = self._native.build(program_recipe(self.device.target))
+            return self._program
 
     def _drop_spares(self) -> None:
         """Replace the spares by processes that keep the judge's uid."""
