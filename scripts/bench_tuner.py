@@ -20,6 +20,7 @@ Three times are told of both, because each of them can be called what a tuner co
 * ``benchmark seconds``: kernels running under a clock. Kernel Tuner's own figure; for the exploiter the exchanges in
   which a runner launches, the untimed first ones and the audits of its clock included.
 
+``found after`` tells the first two when the best setting was there: kept by the exploiter, first timed by Kernel Tuner.
 Kernel Tuner checks no result, so nothing of its time goes into that; the exploiter checks everything that it times.
 
 Needs ``kernel-tuner``, ``python-constraint2`` and ``xmltodict`` beside the product, and CuPy.
@@ -118,13 +119,14 @@ def tuned(text: str, dims: Mapping[str, int], strategy: str, seconds: float, see
     took = time.monotonic() - started
     timed = [one for one in found if isinstance(one["time"], int | float)]
     best = min(timed, key=lambda one: one["time"])
+    way = list(_improvements([(_since(began, one["timestamp"]), 1e3 * one["time"]) for one in timed]))
     parts = ("compile_time", "benchmark_time", "verification_time", "strategy_time", "framework_time")
     return {
         "seconds": took, "GPU seconds": took, "benchmark seconds": sum(one["benchmark_time"] for one in found) / 1e3,
         "settings measured": len(timed), "settings failed": len(found) - len(timed),
         "best settings": {name: best[name] for name in knobs}, "its own best us": 1e3 * best["time"],
         "seconds by part": {name: sum(one.get(name, 0.0) for one in found) / 1e3 for name in parts},
-        "way": list(_improvements([(_since(began, one["timestamp"]), 1e3 * one["time"]) for one in timed])),
+        "found after": {"seconds": way[-1][0], "GPU seconds": way[-1][0]}, "way": way,
     }  # fmt: skip
 
 
@@ -235,8 +237,9 @@ class Exploiter:
                 "GPU seconds so far": round(self.spent.gpu, 2), "parts": self.spent.parts,
             })  # fmt: skip
             print(json.dumps(self.told[-1]), flush=True)
+        found = {name: self.way[-1][name] for name in ("seconds", "GPU seconds")} if self.way else {}
         return {
-            "seconds": time.monotonic() - started, "GPU seconds": self.spent.gpu,
+            "seconds": time.monotonic() - started, "GPU seconds": self.spent.gpu, "found after": found,
             "benchmark seconds": self.spent.benchmark, "settings measured": raced - failed, "settings failed": failed,
             "best settings": self.best, "experiments": len(self.history), "ended": why, "way": self.way,
             "timeline": self.told,
@@ -314,6 +317,14 @@ def against(judge: Judge, task: Task, theirs: str, ours: str) -> dict[str, Any]:
     }
 
 
+def row(name: str, told: Mapping[str, Any], us: float | None) -> str:
+    """One tuner in a line."""
+    times = ", ".join(f"{told[key]:.1f} {key}" for key in ("seconds", "GPU seconds", "benchmark seconds"))
+    found = ", ".join(f"{value:.1f} {key}" for key, value in told["found after"].items())
+    best = "nothing that the judge could time" if us is None else f"{us:.1f} us by the judge"
+    return f"{name}: {best}, found after {found}; {told['settings measured']} settings in {times}"
+
+
 def with_settings(text: str, setting: Settings) -> str:
     """The kernel with these constants."""
     knobs = CudaKnobs()
@@ -353,7 +364,10 @@ def main() -> None:
         for strategy in asked.strategies:
             best = result[f"Kernel Tuner, {strategy}"]["best settings"]
             theirs = exploiter.tree(with_settings(text, best), f"theirs-{strategy}")
-            kept(**{f"exploiter against {strategy}": against(judge, task, theirs, exploiter.base)})
+            seen = against(judge, task, theirs, exploiter.base)
+            kept(**{f"exploiter against {strategy}": seen})
+            print(row(f"Kernel Tuner, {strategy}", result[f"Kernel Tuner, {strategy}"], seen.get("Kernel Tuner's us")))
+            print(row("the exploiter", ours, seen.get("the exploiter's us")), flush=True)
 
 
 if __name__ == "__main__":
