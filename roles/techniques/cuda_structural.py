@@ -106,10 +106,9 @@ CARDS = (
         numerics=Numerics.TOLERANCE,
         transform=MatmulTensor,
         presets=(
+            {"bm": 128, "wm": 64, "blocks": 2, **AHEAD, "parts": "mixed", "bk": 32, "stages": 3, "inside": 32},
             {"bm": 128, "wm": 64, "blocks": 2, **AHEAD, "parts": "mixed"},
             {"bm": 128, "wm": 64, "blocks": 2, **AHEAD},
-            {"bm": 128, "bn": 128, "wm": 64, **AHEAD, "parts": "mixed"},
-            {"bm": 128, "bn": 128, "wm": 64, "inside": 16, "group": 4, "small": 132},
         ),
         rewrite="a block computes a tile of the output on tensor cores, each operand as a sum of two TF32 values",
     ),

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LARGE = {  # beside the shapes of the emulator's tests, which are small
     "matmul": [[515, 260, 520], [257, 131, 1033]],
     "matmul_bt": [[515, 260, 520]],
-    "dense": [[515, 260, 520]],
+    "dense": [[515, 260, 520], [1021, 1533, 517], [2048, 2048, 40]],  # each takes another of three tiles
     "transpose": [[1028, 516], [1001, 777]],
 }
 ROWS = [[1031, 1777], [515, 4096], [3, 20000]]
@@ -73,7 +73,8 @@ def test_designs_are_right_on_the_card(tmp_path: Path) -> None:
         name = f"{family.name} of {example} {setting}"
         found[name] = worst(library, problem, [*shapes, *LARGE.get(problem, ROWS)])
         log.info("%.3f of the tolerance: %s", found[name], name)
-    assert {name: error for name, error in found.items() if error > 1.0} == {}
+    allowed = {name: 2.0 if "'mixed'" in name else 1.0 for name in found}  # as test_tensor_precision has it
+    assert {name: error for name, error in found.items() if error > allowed[name]} == {}
 
 
 def test_triton_edits_are_right_on_the_card(tmp_path: Path) -> None:
