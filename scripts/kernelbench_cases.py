@@ -10,7 +10,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from kernelbench_eval import BASELINES, Result, summary  # noqa: E402
+from fast_p import BASELINES, Result, summary  # noqa: E402
 
 from protocol.messages import Outcome  # noqa: E402
 
@@ -91,6 +91,8 @@ def row(case: Case) -> str:
         parts.append(f"{middle:8.4f}x [{low:.4f}, {high:.4f}] of {name}")
     parts.append(" ".join(f"{name} {seconds:.0f} s" for name, seconds in case.seconds.items()))
     why = [case.made if case.made != "made" else "", case.detail, script.get("reason"), script.get("uncompiled")]
+    if script.get("correct") and script["as_it_comes"]:
+        why.append(f"wrong as torch comes, whose reference may use TF32: {script['as_it_comes']}")
     return "  ".join([*parts, *(one for one in why if one)])
 
 
@@ -100,7 +102,8 @@ def summary_lines(told: dict[str, Any]) -> list[str]:
     for language, found in told.items():
         if not isinstance(found, dict):
             continue
-        lines.append(f"{language}: {found['correct']} of {found['problems']} problems right")
+        as_it_comes = f"{found['correct as torch comes']} with TF32 in the reference's convolutions, as torch comes"
+        lines.append(f"{language}: {found['correct']} of {found['problems']} problems right; {as_it_comes}")
         for name in BASELINES:
             if f"fast_p over {name}" not in found:
                 continue

@@ -20,8 +20,9 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from fast_p import Result  # noqa: E402
 from kernelbench_cases import MADE, SET, Case  # noqa: E402
-from kernelbench_eval import Result, Rules, evaluate  # noqa: E402
+from kernelbench_eval import Rules, evaluate  # noqa: E402
 
 from team.errors import UserError  # noqa: E402
 from team.tasks.formats.entry import import_foreign  # noqa: E402

@@ -24,20 +24,20 @@ def script(name: str) -> ModuleType:
     return sys.modules[name]
 
 
-def result(speedup: dict[str, tuple[float, float, float]] | None = None, correct: bool = True) -> Any:
-    return script("kernelbench_eval").Result("a problem", correct, "", speedup=speedup or {})
+def result(speedup: dict[str, tuple[float, float, float]] | None = None, correct: bool = True, **more: Any) -> Any:
+    return script("fast_p").Result("a problem", correct, "", speedup=speedup or {}, **more)
 
 
 def test_fast_p_counts_wrong_and_untimed_problems_and_is_strict() -> None:
     results = [
         result({"eager": (0.9, 1.0, 1.1), "compile": (0.4, 0.6, 0.8)}),
         result({"eager": (1.9, 2.1, 2.2)}),  # torch.compile did not take it
-        result({"eager": (1.4, 1.6, 1.8), "compile": (2.1, 2.2, 2.3)}),
+        result({"eager": (1.4, 1.6, 1.8), "compile": (2.1, 2.2, 2.3)}, as_it_comes="trial 1: largest error 0.002"),
         result({"eager": (9.0, 9.0, 9.0), "compile": (9.0, 9.0, 9.0)}, correct=False),
         result(correct=False),
     ]
-    found = script("kernelbench_eval").summary(results)
-    assert (found["problems"], found["correct"]) == (5, 3)
+    found = script("fast_p").summary(results)
+    assert (found["problems"], found["correct"], found["correct as torch comes"]) == (5, 3, 2)
     assert found["fast_p over eager"] == {"0.0": 0.6, "0.5": 0.6, "0.8": 0.6, "1.0": 0.4, "1.5": 0.4, "2.0": 0.2}
     assert found["fast_p over eager, beyond doubt"]["1.5"] == 0.2
     assert found["fast_p over compile"] == {"0.0": 0.4, "0.5": 0.4, "0.8": 0.2, "1.0": 0.2, "1.5": 0.2, "2.0": 0.2}
@@ -45,7 +45,7 @@ def test_fast_p_counts_wrong_and_untimed_problems_and_is_strict() -> None:
 
 
 def test_an_interval_is_students_over_the_rounds() -> None:
-    low, middle, high = script("kernelbench_eval").interval([2.0, 2.0, 2.0 * exp(0.3)], [1.0, 1.0, 1.0])
+    low, middle, high = script("fast_p").interval([2.0, 2.0, 2.0 * exp(0.3)], [1.0, 1.0, 1.0])
     half = 4.302653 * (0.3 / 3**0.5) / 3**0.5  # t of 2 degrees of freedom at 97.5 %
     assert log(middle) == pytest.approx(log(2.0) + 0.1)
     assert (log(low), log(high)) == (pytest.approx(log(middle) - half), pytest.approx(log(middle) + half))
