@@ -25,7 +25,7 @@ from roles.techniques.cuda.products import Product
 
 _NAMES = """
 V SHIFTED NEAR FAR ASIDE STEPS A_ROW B_ROW a_from b_from a_before b_before a_lead b_lead a_raw b_raw aligned copy fetch
-copy_whole copy_rest one_tile further k_next slot start to first
+copy_whole copy_rest one_tile further k_next slot start source to first
 """
 RESERVED = frozenset(_NAMES.split())
 
@@ -202,8 +202,9 @@ class AheadStaging(Staging):
             reach = f"k_next + {line} < k_end && {operand.first} + further < {bound}"
         body = [
             f"const int further = {offset} - {letter}_before[step] + part;",
-            f"const int zeros = further >= 0 && {reach} ? 0 : sizeof(float);",
-            f"__pipeline_memcpy_async({target}, {letter}_from[step] + part, sizeof(float), zeros);",
+            f"const bool inside = further >= 0 && {reach};",
+            f"const float* source = inside ? {letter}_from[step] + part : {operand.access.array};",
+            f"__pipeline_memcpy_async({target}, source, sizeof(float), inside ? 0 : sizeof(float));",
         ]
         return self._guarded(
             operand, ["#pragma unroll 1", *nest("for (int part = 0; part < V; part++)", body, self.unit)]
