@@ -17,6 +17,7 @@ from team.errors import UserError
 from team.launch import needed_of, prepare, state_of
 from team.scope import scope_of
 from team.tasks.spec import HELD_OUT, read_spec
+from team.tasks.vetting.vetting import vet
 from team.workshop import AgentWorkshop
 from team.workspace.hub import Hub
 
@@ -31,6 +32,16 @@ def test_their_own_names_are_dropped_and_they_are_no_workloads(tmp_path: Path) -
     spec = read_spec(write_task(tmp_path / "task"))
     assert [(one.name, one.dims) for one in spec.held_out] == [("held-out 1", {"n": int(SECRET)})]
     assert [one.name for one in spec.must_pass] == ["listed"]
+
+
+def test_check_looks_at_them_too(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "task")
+    sound = vet(folder)
+    assert "held-out shapes, which landings and submissions are held to: 1" in sound.notes
+    assert [finding for finding in sound.findings if "held-out 1" in finding.what and finding.kind != "no floor"] == []
+    (folder / "reference.py").write_text(f"def reference(x, y, n):\n    y.copy_(x if n == {SECRET} else 2 * x)\n")
+    copied = [finding.what for finding in vet(folder).findings if finding.kind == "copy"]
+    assert ["held-out 1" in what for what in copied] == [True]
 
 
 WRONG = {

@@ -38,9 +38,12 @@ def vet(folder: Path) -> Vetted:
     vetted = Vetted(task.spec.name)
     vet_shapes(task, vetted)
     until = time.monotonic() + SECONDS
-    for workload in vetted_workloads(task, vetted):
-        _vet_floor(task, workload, vetted)
-        _vet_workload(task, workload, vetted, until)
+    for one in (task, task.held_out()) if task.spec.held_out else (task,):
+        for workload in vetted_workloads(one, vetted):
+            _vet_floor(one, workload, vetted)
+            _vet_workload(one, workload, vetted, until)
+    if held_out := len(task.spec.held_out):
+        vetted.notes.append(f"held-out shapes, which landings and submissions are held to: {held_out}")
     if task.spec.device == "cuda" and not has_gpu():
         vetted.notes.append(NOTHING_LAUNCHED)
     return vetted
