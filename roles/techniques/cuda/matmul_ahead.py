@@ -1,4 +1,9 @@
-"""Renders a product on tensor cores with operands ahead of their use (see ``matmul_pipeline``)."""
+"""Renders a product on tensor cores with operands ahead of their use (see ``matmul_pipeline``).
+
+``parts`` mixed: the two products with a small part, of eight terms each, are the sixteen terms of one instruction on
+bfloat16 values. A small part is then good for 2^-20 of its value: a sum of 4096 terms errs as one added in single
+precision does anyway, a shallow sum some three times as much. ``tests/roles/test_tensor_precision.py`` models it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
