@@ -78,7 +78,7 @@ def test_agreement_needs_both_and_counts_a_wrong_one_that_both_find() -> None:
 @pytest.mark.slow
 def test_the_whole_way_on_a_cpu_and_what_is_cut_off_keeps_what_was_done(tmp_path: Path) -> None:
     words = ["--device", "cpu", "--small", "8000", "--repeats", "20", "--parallel", "1", "--no-compile"]
-    words += ["--only", "level2-01", "level1-03"]
+    words += ["--only", "level2-01"]
 
     def told(seconds: str, out: Path) -> tuple[int, Any]:
         command = [sys.executable, str(ROOT / "scripts" / "bench_kernelbench_set.py"), "--out", str(out), *words]
@@ -88,13 +88,13 @@ def test_the_whole_way_on_a_cpu_and_what_is_cut_off_keeps_what_was_done(tmp_path
 
     status, found = told("220", tmp_path)
     assert status == 0, (tmp_path / "kernelbench-set.txt").read_text()
-    right, spoilt, other = found["cases"]
-    assert (right["spoilt"], spoilt["spoilt"], other["spoilt"]) == (False, True, False)
+    right, spoilt = found["cases"]
+    assert (right["spoilt"], spoilt["spoilt"]) == (False, True)
     assert spoilt["judge"] == "incorrect"
-    assert right["judge"] == other["judge"] == "measured"
+    assert right["judge"] == "measured"
     assert right["script"]["speedup"]["eager"][0] > 0.0
-    assert found["summary"]["agree"] == 3
+    assert found["summary"]["agree"] == 2
     assert found["summary"]["cpp"]["fast_p over eager"]["0.0"] == 1.0
     status, found = told("1", tmp_path / "short")
     assert status == 1
-    assert [case["agrees"] for case in found["cases"]] == [None, None, None]
+    assert [case["agrees"] for case in found["cases"]] == [None, None]
