@@ -116,7 +116,7 @@ def desk_of(judge: Any, trusted: Path, trees: dict[str, Path]) -> Desk:
     """As much of a desk as a verification touches."""
     made = SimpleNamespace(judge=judge, trusted=trusted, device=SimpleNamespace(id="GPU-0"))
     made.snapshot = lambda commit: str(trees[commit])
-    made.compare = lambda base, candidate: judge.compare(
+    made.compare = lambda base, candidate, held_out: judge.compare(
         Compare(task=str(trusted), base=str(trees[base]), candidate=str(trees[candidate]), noise=None)
     )
     return cast(Desk, made)
