@@ -6,6 +6,7 @@ the candidate went first; ``base`` and ``candidate``: nanoseconds per launch as 
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from protocol.messages import Restart
@@ -19,7 +20,7 @@ def columns(restarts: Sequence[Restart]) -> dict[str, Any]:
     groups = [group for restart in restarts for group in restart.pairs.values()]
     return {
         "restarts": [{name: len(group) for name, group in restart.pairs.items()} for restart in restarts],
-        "first": b"".join(bytes(group.candidate_first) for group in groups),
+        "first": bytes(chain.from_iterable(group.candidate_first for group in groups)),
         "base": _packed(group.base_ns for group in groups),
         "candidate": _packed(group.candidate_ns for group in groups),
     }
@@ -65,7 +66,8 @@ def _told(first: Sequence[bool], base: Sequence[float], candidate: Sequence[floa
 
 
 def _packed(columns: Iterable[Sequence[float]]) -> bytes:
-    return b"".join(struct.pack(f"<{len(column)}d", *column) for column in columns)
+    times = list(chain.from_iterable(columns))
+    return struct.pack(f"<{len(times)}d", *times)
 
 
 def _doubles(column: bytes) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from protocol.messages import Experiment, Rest, Stop, Verdict
+from protocol.messages import Experiment, Rest, Stop
 
 if TYPE_CHECKING:
     from protocol.record import AgentState, CampaignState, ExperimentState
@@ -40,8 +40,9 @@ class Index:
     """Change on a base (``change_of``) -> the agents that have it in flight."""
     changing: dict[str, str] = field(default_factory=dict[str, str])
     """Agent -> the change that it has in flight."""
-    tally: dict[str, dict[Verdict, int]] = field(default_factory=dict[str, dict[Verdict, int]])
-    """Agent -> verdict -> how many of its experiments got it."""
+    tally: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """Agent -> a verdict's word -> how many of its experiments got it. Words, for a snapshot writes thousands of them,
+    and a member of an enumeration has to be asked for its own."""
 
     own: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """Agent -> where the verdicts on its experiments stand in ``state.verdicts``."""
@@ -60,7 +61,8 @@ class Index:
         """Tally a verdict."""
         assert experiment.verdict is not None
         mine = self.tally.setdefault(experiment.agent, {})
-        mine[experiment.verdict] = mine.get(experiment.verdict, 0) + 1
+        word = experiment.verdict.value
+        mine[word] = mine.get(word, 0) + 1
         self.own.setdefault(experiment.agent, []).append(self.judged)
         self.judged += 1
 

@@ -283,7 +283,7 @@ class CampaignState:
     @property
     def policy(self) -> Policy:
         """The law's numbers for this campaign."""
-        return self.started.policy
+        return (self.start or self.started).policy
 
     @property
     def started(self) -> ev.CampaignStarted:

@@ -146,16 +146,19 @@ def _agents(state: CampaignState, coordinated: bool, now: float) -> list[Status]
     ]
 
 
-def _tried(tally: dict[Verdict, int]) -> Status:
-    return {"experiments": sum(tally.values()), "kept": sum(n for verdict, n in tally.items() if verdict.kept)}
+_KEPT = frozenset(verdict.value for verdict in Verdict if verdict.kept)
+
+
+def _tried(tally: dict[str, int]) -> Status:
+    return {"experiments": sum(tally.values()), "kept": sum(n for word, n in tally.items() if word in _KEPT)}
 
 
 def _verdicts(state: CampaignState) -> dict[str, int]:
     """Verdict -> how many, in the order of the verdicts' table."""
-    total: Counter[Verdict] = Counter()
+    total: Counter[str] = Counter()
     for tally in state.index.tally.values():
         total.update(tally)
-    return {verdict.value: total[verdict] for verdict in Verdict if total[verdict]}
+    return {verdict.value: total[verdict.value] for verdict in Verdict if total[verdict.value]}
 
 
 def _agent(state: CampaignState, agent: AgentState, coordinated: bool, now: float) -> Status:
