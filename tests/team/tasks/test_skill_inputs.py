@@ -217,12 +217,16 @@ def test_wrong_input_is_one_sentence(change: dict[str, Any], said: str, tmp_path
         read_inputs(SkillInputs(**{**good.__dict__, **change}))
 
 
-def test_inputs_read_in_a_process_of_their_own_are_the_same_and_so_are_their_faults(tmp_path: Path) -> None:
+def test_inputs_read_in_a_process_of_their_own_are_the_same(tmp_path: Path) -> None:
     assert read_apart(inputs(tmp_path / "a")).extents == read_inputs(inputs(tmp_path / "a")).extents
-    with pytest.raises(SignatureError, match="void"):
-        read_apart(inputs(tmp_path / "b", kernel='extern "C" void solve(void* x) { }'))
     with pytest.raises(UserError, match="ended the process"):
         read_apart(inputs(tmp_path / "c", "import os\nos._exit(3)\n"))
+
+
+@pytest.mark.slow  # another process that loads torch
+def test_faults_of_inputs_read_in_a_process_of_their_own_are_the_same(tmp_path: Path) -> None:
+    with pytest.raises(SignatureError, match="void"):
+        read_apart(inputs(tmp_path / "b", kernel='extern "C" void solve(void* x) { }'))
 
 
 def test_what_solve_does_not_take_is_noted(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def on_softmax(folder: Path) -> Run:
     return campaign_on(import_problem(problem, folder / "task", "cpp").folder, folder / "runs")
 
 
+@pytest.mark.slow
 def test_main_of_a_kernelbench_campaign_becomes_a_model(tmp_path: Path) -> None:
     run = on_softmax(tmp_path)
     land(run, 'extern "C"', f'{LANDED}extern "C"')
