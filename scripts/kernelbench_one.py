@@ -8,7 +8,6 @@ import argparse
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from multiprocessing.connection import Connection
@@ -66,9 +65,6 @@ def live(case: Case, folder: Path, asked: argparse.Namespace, turns: Turns, line
         say("timed" if result.repeats else "script", asdict(result))
     except UserError as error:
         say("made", str(error))
-    except Exception:
-        traceback.print_exc()
-        raise
     finally:
         turns.places.release()
 

@@ -20,7 +20,7 @@ from protocol.policy import Policy
 from team.errors import UserError
 from team.tasks.comparison import Deviation, deviation, stated, worst_of
 from team.tasks.signature import Parameter, Signature, parse_signature
-from team.tasks.spec import TaskSpec, Workload, read_spec
+from team.tasks.spec import HELD_OUT, TaskSpec, Workload, read_spec
 from team.tasks.values import draw
 
 Tensors = dict[str, torch.Tensor]
@@ -366,7 +366,7 @@ def _complete(task: Task) -> None:
             if not parameter.pointer and not parameter.is_stream and parameter.name not in given:
                 raise UserError(
                     f"Workload {workload.name} of task {spec.name} has no value for '{parameter.name}'.",
-                    f"Add it to the workload's {table}.",
+                    f"Add it to the workload's {table}{f' in {HELD_OUT}' if workload in spec.held_out else ''}.",
                 )
         for buffer in task.buffers:
             task.shape(buffer, workload)

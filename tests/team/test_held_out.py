@@ -17,6 +17,7 @@ from team.errors import UserError
 from team.launch import needed_of, prepare, state_of
 from team.scope import scope_of
 from team.tasks.spec import HELD_OUT, read_spec
+from team.tasks.task import load_task
 from team.tasks.vetting.vetting import vet
 from team.workshop import AgentWorkshop
 from team.workspace.hub import Hub
@@ -171,3 +172,12 @@ def test_a_landing_that_loses_there_is_refused(speedup: float, lands: bool) -> N
         assert lands or "slower on shapes that are not listed" in reason
     finally:
         world.close()
+
+
+def test_a_held_out_shape_without_a_size_is_one_sentence_that_names_its_file(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task")
+    (task / HELD_OUT).write_text('[[workloads]]\nname = "bare"\ndims = { m = 3 }\n')
+    with pytest.raises(UserError) as refused:
+        load_task(task)
+    assert "has no value for 'n'" in refused.value.what
+    assert refused.value.remedy.endswith(f"in {HELD_OUT}.")
