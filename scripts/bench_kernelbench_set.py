@@ -9,7 +9,7 @@ says whether it is right and how fast beside eager and ``torch.compile`` in the 
 purpose, so that judge and script can also agree on a wrong one.
 
 Every case is a process of its own: all import, compile and are checked side by side, by the script and by several
-judges. What a judge refuses while others compute, where the script does not, is asked again
+judges. What a judge refuses while others compute, where the script does not, or could not answer, is asked again
 alone. Then the times are taken one case after the other, while every other process waits; one that is not so far by
 ``SHARE`` of the time is stopped meanwhile and comes last. Problems come in an order that mixes levels and languages.
 After every step ``kernelbench-set.json`` and ``kernelbench-set.txt`` in DIR hold what is known, and nothing goes on
@@ -35,7 +35,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from kernelbench_cases import MADE, Case, cases, row, summaries, summary_lines  # noqa: E402
+from kernelbench_cases import DIED, MADE, REFUSED, Case, cases, row, summaries, summary_lines  # noqa: E402
 from kernelbench_one import live  # noqa: E402
 
 from protocol.messages import Outcome  # noqa: E402
@@ -108,12 +108,17 @@ class Bench:
             for judge in judges:
                 threading.Thread(target=self._judging, args=(judge,), daemon=True).start()
             until = self._begun + SHARE * self._asked.seconds
-            while time.monotonic() < self._until and not all(child.over for child in self._children):
+            while time.monotonic() < self._until and not self._answered():
                 self._side_by_side(until)
                 self._again(judges[0])
                 for child in self._children:
                     self._timed(child)
                 until = time.monotonic() + (self._until - time.monotonic()) / 2
+
+    def _answered(self) -> bool:
+        """Whether nothing is left to hear: every case is over, and a judge has said something of each that was made."""
+        judged = all(child.case.judge or child.case.made not in ("", MADE) for child in self._children)
+        return judged and all(child.over for child in self._children)
 
     def _close(self) -> None:
         """Nothing is begun any more."""
@@ -205,9 +210,9 @@ class Bench:
         try:
             found = judge.check(Check(task=folder, tree=folder))
         except (BaselineBroken, UserError) as error:
-            case.judge, case.detail = "REFUSED", str(error)[:300]
+            case.judge, case.detail = REFUSED, str(error)[:300]
         except JudgeDied as died:
-            case.judge, case.detail = "JUDGE DIED", str(died)[:300]
+            case.judge, case.detail = DIED, str(died)[:300]
             if time.monotonic() < self._until:
                 judge.start()
         else:
@@ -221,7 +226,8 @@ class Bench:
     def _again(self, judge: Judge) -> None:
         """Ask once more, alone, where a judge refused what the script took for right."""
         for case in self.cases:
-            if case.agrees is False and case.judge != Outcome.MEASURED.value and time.monotonic() < self._until:
+            unsure = case.agrees is False and case.judge != Outcome.MEASURED.value
+            if (unsure or case.judge in (REFUSED, DIED)) and time.monotonic() < self._until:
                 case.detail = ""
                 self._judged(case, judge)
 

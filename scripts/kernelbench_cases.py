@@ -20,6 +20,8 @@ SPOILT = 1
 
 
 MADE = "made"
+REFUSED, DIED = "REFUSED", "JUDGE DIED"
+"""What stands in a judge's place when it had no answer; it agrees with nothing."""
 
 
 @dataclass
@@ -43,8 +45,8 @@ class Case:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether judge and script say the same; None while one of them has not spoken."""
-        if not self.judge or "correct" not in self.script:
+        """Whether judge and script say the same; None while one of them has no answer."""
+        if self.judge in ("", REFUSED, DIED) or "correct" not in self.script:
             return None
         return (self.judge == Outcome.MEASURED.value) == self.script["correct"]
 
