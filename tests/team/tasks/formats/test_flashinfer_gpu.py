@@ -7,17 +7,23 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from math import exp, hypot, sqrt
+from math import log as log_of
 from pathlib import Path
 
 import pytest
 from trace_data import trace_root
 
 from protocol.messages import Measurement, Outcome
+from protocol.sequential import estimate
+from protocol.two_level import student_quantile
 from team.devices import discover
 from team.judge.client import Judge
 from team.judge.request import Check, Compare
 from team.tasks.formats.flashinfer.importing import import_problem
+from team.tasks.spec import read_spec
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[3]
@@ -42,7 +48,24 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both definitions as tasks."""
+    return {name: imported(name, tmp_path_factory.mktemp("data")) for name in CASES}
+
+
+@pytest.fixture(scope="module")
+def references(tasks: dict[str, Path]) -> dict[str, dict[str, list[float]]]:
+    """Milliseconds of the definitions' own references by workload, in a process that ends before anything is judged."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, str(HERE / "time_reference.py"), *map(str, tasks.values())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=80, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    return {name: found[str(folder)] for name, folder in tasks.items()}
+
+
+@pytest.fixture(scope="module")
+def judge(references: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     with Judge(discover("cuda", 1)[0], tmp_path_factory.mktemp("judge")) as warm:
         yield warm
 
@@ -65,46 +88,56 @@ def tree(folder: Path, text: str) -> Path:
     return folder
 
 
-def microseconds(seen: Measurement, side: str) -> dict[str, float]:
-    """Median time of one launch by workload."""
-    times: dict[str, list[float]] = {}
-    for restart in seen.restarts:
-        for name, pairs in restart.pairs.items():
-            times.setdefault(name, []).extend(getattr(pair, f"{side}_ns") / 1e3 for pair in pairs)
-    return {name: statistics.median(found) for name, found in times.items()}
+def nanoseconds(seen: Measurement, workload: str, side: str) -> list[float]:
+    """Of one launch, in every pair."""
+    return [getattr(pair, f"{side}_ns") for restart in seen.restarts for pair in restart.pairs[workload]]
 
 
-def reference_ms(task: Path) -> dict[str, float]:
-    """Times of the definition's own reference, in a process that ends before anything is judged."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, str(HERE / "time_reference.py"), str(task)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=80, env=env)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+def centre(values: list[float]) -> tuple[float, float]:
+    """Mean logarithm, and half its 95 % interval (Student)."""
+    logs = [log_of(value) for value in values]
+    half = student_quantile(0.975, len(logs) - 1) * statistics.stdev(logs) / sqrt(len(logs))
+    return statistics.fmean(logs), half
+
+
+def ratio(slow: list[float], fast: list[float]) -> str:
+    """How many times as fast, with a 95 % interval of independent samples."""
+    (above, above_half), (below, below_half) = centre(slow), centre(fast)
+    gain, half = above - below, hypot(above_half, below_half)
+    return f"{exp(gain):.2f}x [{exp(gain - half):.2f}, {exp(gain + half):.2f}]"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_triton_solution_is_right_and_beats_the_reference(name: str, judge: Judge, tmp_path: Path) -> None:
-    task = imported(name, tmp_path / "data")
+def test_a_triton_solution_is_right_and_beats_the_reference(
+    name: str, tasks: dict[str, Path], references: dict[str, dict[str, list[float]]], judge: Judge, tmp_path: Path
+) -> None:
+    task, begun = tasks[name], time.monotonic()
     better = tree(tmp_path / "better", (HERE / "solutions" / CASES[name][0]).read_text())
     seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(better), noise=None))
     assert seen.outcome is Outcome.MEASURED, seen.detail
-    reference, first, ours = reference_ms(task), microseconds(seen, "base"), microseconds(seen, "candidate")
-    for workload in ours:
+    law = read_spec(task).policy
+    overall, by_workload = estimate(seen.restarts, dict.fromkeys(references[name], 1.0), None, law, 0.025)
+    for workload, milliseconds in references[name].items():
+        theirs = [one * 1e6 for one in milliseconds]
+        first, ours = (nanoseconds(seen, workload, side) for side in ("base", "candidate"))
+        gain = by_workload[workload]
         log.info(
-            "%s %s: reference %.0f us, first kernel %.1f, solution %.1f: %.1f times as fast, %.2f times the first",
-            name, workload, reference[workload] * 1e3, first[workload], ours[workload],
-            reference[workload] * 1e3 / ours[workload], first[workload] / ours[workload],
+            "%s %s: reference %.0f us, first kernel %.1f, solution %.1f: %s of the reference, %.2fx [%.2f, %.2f] of "
+            "the first kernel (%d pairs in %d restarts)",
+            name, workload, *(statistics.median(one) / 1e3 for one in (theirs, first, ours)), ratio(theirs, ours),
+            exp(gain.gain), exp(gain.low), exp(gain.high), overall.pairs, overall.restarts,
         )  # fmt: skip
+        assert statistics.median(ours) < statistics.median(theirs)
     log.info(
-        "errors %s, launching %s, wall %s", {c.workload: c.worst for c in seen.checks}, seen.launching, seen.seconds
-    )
-    assert all(ours[workload] < reference[workload] * 1e3 for workload in ours)
+        "errors %s, launching %s, wall %s, in all %.0f s",
+        {c.workload: round(c.worst, 3) for c in seen.checks}, seen.launching,
+        {stage: round(seconds, 1) for stage, seconds in seen.seconds.items()}, time.monotonic() - begun,
+    )  # fmt: skip
     assert set(seen.launching.values()) == {"graph"}
 
 
-def test_the_order_of_indices_is_free_and_nothing_else(judge: Judge, tmp_path: Path) -> None:
-    task = imported(INDEXER, tmp_path / "data")
+def test_the_order_of_indices_is_free_and_nothing_else(tasks: dict[str, Path], judge: Judge, tmp_path: Path) -> None:
+    task = tasks[INDEXER]
     right = (HERE / "solutions" / "dsa_topk_indexer.py").read_text()
     cases = {
         "backwards": (right, Outcome.MEASURED),
