@@ -1,4 +1,4 @@
-"""The judge by hand: ``eval`` one kernel, ``ab`` two of them, with the measurement and the law of a campaign.
+"""The judge by hand on two trees: ``kernelteam ab A B``, with the measurement and the law of a campaign.
 
 Fresh processes, fresh inputs, its own calibration. Nothing is written but a scratch folder that goes away.
 """
@@ -19,11 +19,10 @@ from protocol.messages import Decision, Estimate, Measurement, Noise, Outcome, V
 from protocol.sequential import decide
 from protocol.simplicity import is_simpler
 from protocol.verdict import judge
-from team.devices import discover, has_gpu
-from team.duties import median_ns
+from team.devices import discover
 from team.errors import UserError
 from team.judge.client import Judge
-from team.judge.request import Calibrate, Check, Compare
+from team.judge.request import Calibrate, Compare
 from team.runs import find_run
 from team.scope import refuse_without_gpu
 from team.tasks.spec import TaskSpec, read_spec
@@ -71,34 +70,6 @@ class Comparison:
 
 def _ratio(estimate: Estimate) -> dict[str, float]:
     return {"speedup": exp(estimate.gain), "low": exp(estimate.low), "high": exp(estimate.high)}
-
-
-def evaluate_task(folder: Path) -> RenderableType:
-    """Build, check and time the kernel as it stands in ``folder``; ``UserError`` when it is not fit to start from."""
-    spec = read_spec(folder)
-    if spec.contract == "triton" and not has_gpu():
-        return _interpreted(spec, folder.resolve())
-    with _judge(spec) as (judge_process, device):
-        noise, measured = _calibrated(judge_process, folder.resolve(), folder.resolve())
-    table = Table("workload", "median per launch", "worst error / tolerance", box=None)
-    worst = {check.workload: check.worst for check in measured.checks}
-    for name, nanoseconds in median_ns(measured).items():
-        table.add_row(name, f"{nanoseconds / 1e3:,.1f} us", f"{worst.get(name, 0.0):.3f}")
-    foot = f"correct on {len(worst)} workloads; A/A noise floor {noise.floor:.2%} on {device}"
-    return Group(f"{spec.name}: {spec.source}", table, foot)
-
-
-def _interpreted(spec: TaskSpec, folder: Path) -> RenderableType:
-    """Whether a Triton kernel is right, by Triton's interpreter; ``UserError`` when it is not."""
-    with _judge(spec, "cpu") as (judge_process, _):
-        found = judge_process.check(Check(task=str(folder), tree=str(folder)))
-    if found.outcome is not Outcome.MEASURED:
-        raise UserError(f"{spec.source} is not right ({found.outcome.value}). {found.detail}", "Mend the kernel.")
-    table = Table("workload", "outputs compared", "worst error / tolerance", box=None)
-    for check in found.checks:
-        table.add_row(check.workload, str(check.checks), f"{check.worst:.3f}")
-    foot = f"correct on {len(found.checks)} workloads, by Triton's interpreter; its speed needs a GPU"
-    return Group(f"{spec.name}: {spec.source}", table, foot)
 
 
 def compare_commits(a: str, b: str, task: Path, run: Path | None) -> Comparison:

@@ -281,11 +281,30 @@ def ablate(
 
 
 @app.command(name="eval")
-def evaluate(task: TaskArgument) -> None:
-    """Judge the kernel of TASK once, as it stands in the folder: build, correctness, times."""
-    from team.bench import evaluate_task
+def evaluate(
+    tasks: Annotated[list[Path], typer.Argument(help="folders that hold task.toml", show_default=False)],
+    quick: Annotated[bool, typer.Option("--quick", help="time it without the noise floor: much sooner")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the kernel of each TASK once, as it stands in the folder: build, correctness, times."""
+    from contextlib import closing
 
-    _print(evaluate_task(task))
+    from team.standing import Refused, standings
+
+    refused = 0
+    with closing(standings(tasks, quick)) as kernels:
+        for found in kernels:
+            if as_json:
+                typer.echo(json.dumps(found.as_json()))
+            elif not isinstance(found, Refused):
+                _print(found.render())
+            elif len(tasks) == 1:
+                raise found.error
+            else:
+                typer.echo(f"{found.folder.name}: {found.error}")
+            refused += isinstance(found, Refused)
+    if refused:
+        _leave(2)
 
 
 @app.command()
