@@ -380,8 +380,8 @@ def init(
     kernel: Annotated[
         Path,
         typer.Argument(
-            help="a kernel with solve(...), a KernelBench or GPU MODE problem, a FlashInfer-Trace definition, "
-            "or a PyTorch function as FILE.py:FUNCTION"
+            help="a kernel with solve(...), a Triton file with setup and run_kernel, a KernelBench or GPU MODE problem, "
+            "a FlashInfer-Trace definition, or a PyTorch function as FILE.py:FUNCTION"
         ),
     ],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,

@@ -1,28 +1,19 @@
-"""``kernelteam init``: from a file with ``extern "C" void solve(...)`` to a task that only lacks its reference."""
+"""``kernelteam init``: from a file with ``extern "C" void solve(...)``, or a Triton file, to a task that only lacks its
+reference."""
 
-import json
-import re
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from team.errors import UserError
+from team.tasks.drafting import derived, quoted, reference_text, task_name, tolerance_lines, workload_lines
 from team.tasks.extents import guess_shape
 from team.tasks.signature import Parameter, Signature, parse_signature
 from team.tasks.spec import TaskSpec
 
 _CPP = (".cpp", ".cc", ".cxx")
-_TOLERANCES = {
-    "float64": (1e-9, 1e-9),
-    "float32": (1e-4, 1e-4),
-    "float16": (1e-2, 1e-2),
-    "bfloat16": (2e-2, 2e-2),
-    "float8_e4m3fn": (1e-1, 1e-1),
-    "float8_e5m2": (2e-1, 2e-1),
-}
 _NARROW_HIGH = {"bool": 2, "int8": 2**7, "uint8": 2**8}
 
 
@@ -58,17 +49,21 @@ def scaffold(
     """Write ``task.toml`` and a ``reference.py`` to complete into ``folder``; the folder.
 
     ``dims`` and ``scalars`` give one value for every integer and floating-point parameter of ``solve``; ``shapes``
-    gives extents of pointers that the source does not show. ``UserError`` lists everything that is missing at once.
+    gives extents of pointers that the source does not show. A Triton file says its tensors by its own ``setup``.
+    ``UserError`` lists everything that is missing at once.
     No file is ever overwritten. The default is a new folder beside the kernel, with its name without suffix; a kernel
     that is not in the folder is copied there.
     """
     if not kernel_file.is_file():
         raise UserError(f"There is no file {kernel_file}.", 'Give a file with extern "C" void solve(...).')
     target = (folder or kernel_file.with_suffix("")).resolve()
+    if kernel_file.suffix == ".py":
+        from team.tasks.scaffold_triton import triton_files  # loads torch
+
+        _write(target, triton_files(kernel_file, target, dims, shapes or {}, scalars or {}), kernel_file)
+        return target
     draft = _draft(kernel_file, target, dims, shapes or {}, scalars or {})
-    files = {"task.toml": _task_toml(draft)}
-    if not (target / "reference.py").exists():
-        files["reference.py"] = _reference(draft)
+    files = {"task.toml": _task_toml(draft), "reference.py": _reference(draft)}
     TaskSpec.model_validate(tomllib.loads(files["task.toml"]))
     _write(target, files, kernel_file)
     return target
@@ -84,8 +79,9 @@ def _write(target: Path, files: Mapping[str, str], kernel_file: Path) -> None:
     if not copied.exists():
         shutil.copyfile(kernel_file, copied)
     for name, text in files.items():
-        with (target / name).open("x", encoding="utf-8") as handle:
-            handle.write(text)
+        if not (target / name).exists():
+            with (target / name).open("x", encoding="utf-8") as handle:
+                handle.write(text)
 
 
 def _draft(
@@ -108,7 +104,7 @@ def _draft(
     _refuse_unknown(signature, dims, shapes, scalars)
     _refuse_missing(signature, dims, scalars, [name for name, guess in guesses.items() if guess is None])
     return _Draft(
-        name=re.sub(r"[^A-Za-z0-9_.-]+", "-", target.name).lstrip("_.-") or "task",
+        name=task_name(target),
         source=kernel_file.name,
         device=device,
         signature=signature,
@@ -124,7 +120,7 @@ def _device(kernel_file: Path) -> str:
         return "cuda"
     if kernel_file.suffix in _CPP:
         return "cpu"
-    known = ", ".join((".cu", *_CPP))
+    known = ", ".join((".cu", *_CPP, ".py with run_kernel"))
     problems = "a problem of KernelBench (.py), FlashInfer-Trace (.json) or GPU MODE (task.yml)"
     raise UserError(
         f"{kernel_file.name} is no kernel source that is known.", f"Give a file that ends in {known}, or {problems}."
@@ -169,47 +165,30 @@ def _refuse_missing(
 
 
 def _task_toml(draft: _Draft) -> str:
-    atol, rtol = max(
-        (_TOLERANCES.get(p.dtype, (0.0, 0.0)) for p in draft.signature.pointers if not p.const), default=(1e-4, 1e-4)
-    )
     parts = [
-        f"name = {_quoted(draft.name)}",
+        f"name = {quoted(draft.name)}",
         'contract = "solve"',
-        f"device = {_quoted(draft.device)}",
-        f"source = {_quoted(draft.source)}",
+        f"device = {quoted(draft.device)}",
+        f"source = {quoted(draft.source)}",
         'reference = "reference.py"',
         "",
         "[arguments]",
         *(_argument(draft, pointer) for pointer in draft.signature.pointers),
         "",
-        "# |got - want| <= atol + rtol * |want|, for every element of every output.",
-        "[tolerance]",
-        f"default = {{ atol = {atol}, rtol = {rtol} }}",
+        *tolerance_lines([pointer.dtype for pointer in draft.signature.pointers if not pointer.const]),
         "",
-        "# The first shape is yours; the others are derived from it. Remove those that the kernel need not handle.",
-        *_workloads(draft),
+        *workload_lines(derived(draft.dims, _sizes(draft)), _sizes(draft), draft.scalars),
     ]
     return "\n".join(parts)
 
 
 def _argument(draft: _Draft, pointer: Parameter) -> str:
-    extents = ", ".join(_quoted(extent) if not extent.isdigit() else extent for extent in draft.shapes[pointer.name])
+    extents = ", ".join(quoted(extent) if not extent.isdigit() else extent for extent in draft.shapes[pointer.name])
     fields = [f"shape = [{extents}]"]
     if pointer.const and not pointer.dtype.startswith(("float", "bfloat")):
         fields += ['values = "integers"', f"high = {_NARROW_HIGH.get(pointer.dtype, 2**15)}"]
     note = "  # shape read from its subscripts: check it" if pointer.name in draft.guessed else ""
     return f"{pointer.name} = {{ {', '.join(fields)} }}{note}"
-
-
-def _workloads(draft: _Draft) -> list[str]:
-    lines = []
-    for number, dims in enumerate(_derived(draft)):
-        lines += ["[[workloads]]", f"name = {_quoted(_shape_name(draft, dims))}"]
-        lines += [f"dims = {{ {', '.join(f'{name} = {value}' for name, value in dims.items())} }}"] if dims else []
-        if draft.scalars:
-            lines += [f"scalars = {{ {', '.join(f'{name} = {value}' for name, value in draft.scalars.items())} }}"]
-        lines += ["weight = 2.0", ""] if number == 0 else [""]
-    return lines
 
 
 def _sizes(draft: _Draft) -> list[str]:
@@ -218,56 +197,7 @@ def _sizes(draft: _Draft) -> list[str]:
     return [name for name in draft.dims if name in used]
 
 
-def _derived(draft: _Draft) -> list[dict[str, int]]:
-    """The given dims, halves of them, one lopsided set, and one of odd numbers; no set twice."""
-    sizes = _sizes(draft)
-    sets = [draft.dims, {name: max(1, draft.dims[name] // 2) for name in sizes}]
-    if len(sizes) > 1:
-        first, last = sizes[0], sizes[-1]
-        sets.append({first: draft.dims[first] * 2, last: max(1, draft.dims[last] // 4)})
-    sets.append({name: _odd(draft.dims[name]) for name in sizes})
-    whole: list[dict[str, int]] = []
-    for changed in sets:
-        dims = {**draft.dims, **changed}
-        if dims not in whole:
-            whole.append(dims)
-    return whole
-
-
-def _odd(size: int) -> int:
-    """About three quarters, and odd: no tile size divides it. Small sizes stay."""
-    return size if size < 8 else (size * 3 // 4) | 1
-
-
-def _shape_name(draft: _Draft, dims: Mapping[str, int]) -> str:
-    return "x".join(str(dims[name]) for name in _sizes(draft)) or "only"
-
-
 def _reference(draft: _Draft) -> str:
     parameters = [p for p in draft.signature.parameters if not p.is_stream]
-    names = ", ".join(parameter.name for parameter in parameters)
-    scalars = ", ".join(parameter.name for parameter in parameters if not parameter.pointer)
-    shapes = "\n".join(
-        f"    {name}: ({', '.join(shape)}{',' * (len(shape) == 1)})" for name, shape in draft.shapes.items()
-    )
-    outputs, inputs = " and ".join(draft.outputs), ", ".join(draft.inputs) or "nothing"
-    message = f"The reference is not written yet: compute {outputs} from {inputs} with torch"
-    return f'''"""What {draft.name} computes, in plain torch. It decides what is correct; its speed does not matter."""
-
-
-def reference({names}):
-    """Write every output in place, e.g. ``{draft.outputs[0]}.copy_(...)``. Shapes:
-
-{shapes}
-    """
-    raise NotImplementedError({json.dumps(message, ensure_ascii=False)})
-
-
-# The least that one launch must do. With it, impossible times are recognised; delete the comment signs to use it.
-# def workload_model({scalars}):
-#     return {{"flops": ..., "bytes_min": ...}}
-'''
-
-
-def _quoted(text: str) -> Any:
-    return json.dumps(text, ensure_ascii=False)
+    numbers = [parameter.name for parameter in parameters if not parameter.pointer]
+    return reference_text(draft.name, [p.name for p in parameters], numbers, draft.inputs, draft.outputs, draft.shapes)

@@ -131,3 +131,78 @@ def test_examples_are_copied_into_a_repository_of_their_own(tmp_path: Path, monk
     with pytest.raises(UserError, match=r"Choose one of: .*matmul_cpu"):
         copy_example("attention", tmp_path / "other")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "run"]
+
+
+TRITON = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scaled(x, y, factor, cols, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * cols + tl.arange(0, BLOCK)
+    inside = tl.arange(0, BLOCK) < cols
+    tl.store(y + at, tl.load(x + at, mask=inside) * factor, mask=inside)
+
+
+def setup(rows, cols, seed, factor=2.0):
+    if cols % 2:
+        raise ValueError("odd")
+    x = torch.randn(rows, cols, generator=torch.Generator().manual_seed(seed)).half()
+    return {"inputs": {"x": x, "y": torch.empty_like(x), "factor": factor}, "outputs": ["y"]}
+
+
+def run_kernel(x, y, factor, rows, cols):
+    scaled[(rows,)](x, y, factor, cols, BLOCK=triton.next_power_of_2(cols))
+"""
+
+
+def test_a_triton_files_own_setup_says_its_tensors(tmp_path: Path) -> None:
+    (tmp_path / "scaled.py").write_text(TRITON)
+    folder = scaffold(tmp_path / "scaled.py", None, {"rows": 512, "cols": 96})
+    task = load_task(folder)
+    assert [(one.name, one.role, str(one.dtype)) for one in task.buffers] == [
+        ("x", "input", "torch.float16"),
+        ("y", "output", "torch.float16"),
+    ]
+    assert task.spec.tolerance_of("y").atol == 1e-2
+    shapes = [{"rows": 512, "cols": 96}, {"rows": 256, "cols": 48}, {"rows": 1024, "cols": 24}]
+    assert [one.dims for one in task.workloads] == shapes  # setup takes no odd columns
+    assert [one.dims for one in load_task(folder, interpreted=True).workloads] == [{"rows": 64, "cols": 48}]
+    with pytest.raises(UserError, match="not written yet: compute y from x with torch"):
+        task.reference(task.workloads[0], task.make_inputs(task.workloads[0], 0))
+    text = (folder / "reference.py").read_text()
+    assert "def reference(x, y, rows, cols, factor):" in text
+    (folder / "reference.py").write_text(
+        text.replace("raise NotImpl", "y.copy_(x * factor)\n    return\n    raise NotImpl")
+    )
+    task = load_task(folder)
+    given = task.make_inputs(task.workloads[1], 3)
+    assert task.reference(task.workloads[1], given)["y"].allclose(2 * given["x"].float())
+
+
+@pytest.mark.parametrize(
+    ("text", "dims", "says", "remedy"),
+    [
+        (TRITON, {"rows": 8}, "does not say: cols", "Add: --dim cols=SIZE"),
+        (TRITON, {"rows": 8, "cols": 8, "depth": 8}, "takes no 'depth'", "It takes: rows, cols, factor."),
+        (TRITON, {"rows": 8, "cols": 9}, "ValueError: odd", "It takes the dims by name"),
+        (
+            TRITON.replace("def setup", "def inputs"),
+            {},
+            "Nothing says which tensors run_kernel in k.py takes",
+            "Define",
+        ),
+        ("def gelu(x):\n    return x\n", {}, "neither a Triton kernel with run_kernel nor a problem", "k.py:gelu"),
+        ("def run_kernel(:", {}, "is not Python", "Correct it"),
+    ],
+)
+def test_a_triton_file_that_lacks_something_is_one_sentence(
+    text: str, dims: dict[str, int], says: str, remedy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "k.py").write_text(text)
+    with pytest.raises(UserError, match=says) as refused:
+        scaffold(tmp_path / "k.py", None, dims)
+    assert remedy in refused.value.remedy
+    assert [path.name for path in tmp_path.iterdir()] == ["k.py"]
