@@ -380,7 +380,7 @@ def init(
     kernel: Annotated[
         Path,
         typer.Argument(
-            help="a kernel with solve(...), a Triton file with setup and run_kernel, a KernelBench or GPU MODE problem, "
+            help="a kernel with solve(...), a Triton file with run_kernel, a KernelBench or GPU MODE problem, "
             "a FlashInfer-Trace definition, or a PyTorch function as FILE.py:FUNCTION"
         ),
     ],
