@@ -8,6 +8,8 @@ import pytest
 from team.devices import count_cuda
 from team.errors import UserError
 
+pytest_plugins = ["two_at_once"]
+
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _FOUND = os.environ.get(_VISIBLE)
 

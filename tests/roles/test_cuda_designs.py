@@ -191,7 +191,9 @@ def test_a_knob_of_a_design_keeps_it_a_design() -> None:
     assert "//| constexpr" not in design(MATMUL_TILE, "matmul", {})
 
 
-@pytest.mark.parametrize("card", [each for each in all_cards() if isinstance(each.transform, partial)], ids=str)
+@pytest.mark.parametrize(
+    "card", [each for each in all_cards() if isinstance(each.transform, partial)], ids=lambda each: each.name
+)
 def test_a_move_changes_its_option_and_refuses_what_no_family_can_write(card) -> None:
     move = card.transform()
     assert isinstance(move, Move)
