@@ -8,6 +8,7 @@ from pathlib import Path
 from protocol.messages import ProfileReport
 from team.judge.build import kernel_flags
 from team.judge.cuda.ptxas import kernel_uses
+from team.judge.tvm_ffi import header_flags
 from team.tasks.spec import TaskSpec
 
 _REMARK = re.compile(r":(\d+):\d+: (optimized|missed): (.*)$")
@@ -24,7 +25,7 @@ def compiler_report(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
 
 def _on_gpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
     """Registers, shared memory and spills of every kernel in the source."""
-    flags = spec.build.flags or ("-O3", "-std=c++17")
+    flags = (*(spec.build.flags or ("-O3", "-std=c++17")), *_headers(spec))
     with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
         command = ["nvcc", *flags, "-arch=native", "-Xptxas", "-v", "--default-stream", "per-thread", "-cubin"]
         command += [str(tree / spec.source), "-o", f"{scratch}/kernel.cubin"]
@@ -48,7 +49,7 @@ def _on_cpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
     with tempfile.TemporaryDirectory(prefix="kernelteam-remarks-") as scratch:
         command = [
             "g++", *kernel_flags(spec.numerics, spec.build.flags), "-fopt-info-vec-optimized", "-fopt-info-vec-missed",
-            str(tree / spec.source), "-o", f"{scratch}/kernel.so",
+            *_headers(spec), str(tree / spec.source), "-o", f"{scratch}/kernel.so",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)
     remarks = _remarks(done.stderr)
@@ -60,6 +61,11 @@ def _on_cpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
         remarks=tuple(text for _, text in remarks[:_MOST]),
         claim="compiler remarks stand in for a profile; they say what was vectorised, not what limits the kernel",
     )
+
+
+def _headers(spec: TaskSpec) -> tuple[str, ...]:
+    """Where the headers of a kernel's binding lie."""
+    return header_flags() if spec.build.binding == "tvm-ffi" else ()
 
 
 def _remarks(stderr: str) -> list[tuple[str, str]]:

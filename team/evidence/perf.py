@@ -91,8 +91,9 @@ def _command(task: Task, kernel: Artifact, host: Builder, workload: Workload, ro
     program = host.build(Recipe(files, "standalone.cpp", ("-O2", "-std=c++17")))
     shim, plan = host.build(shim_recipe(task.signature)), room / "plan"
     plan.write_bytes(launch_plan(task, workload, task.signature))
-    readable = ":".join(str(path.parent) for path in (program.path, shim.path, kernel.path))
-    return [str(program.path), str(shim.path), str(kernel.path), str(plan), str(LIFE_S), str(CALLS_MS), readable]
+    loaded = (str(program.path), str(shim.path), *kernel.listed.split(":"))
+    readable = ":".join(str(Path(path).parent) for path in loaded)
+    return [str(program.path), str(shim.path), kernel.listed, str(plan), str(LIFE_S), str(CALLS_MS), readable]
 
 
 def _environment(room: Path) -> dict[str, str]:

@@ -49,11 +49,11 @@ class Tools:
         """The program with one kernel and one launch plan."""
         program = self.native.build(standalone_recipe(self.device.target))
         shim = self.host.build(shim_recipe(lent_signature(signature)))
-        return [str(program.path), str(shim.path), str(kernel.path), str(plan)]
+        return [str(program.path), str(shim.path), kernel.listed, str(plan)]
 
     def confined(self, command: list[str], mode: str, room: Path, ncu: str) -> list[str]:
         """The same under the sandbox: it may read its own files and those of ``ncu``, if any, and write in its room."""
-        places = {str(Path(path).parent) for path in command}
+        places = {str(Path(path).parent) for listed in command for path in listed.split(":")}
         places |= {"/proc/self", "/opt/nvidia", *([str(Path(ncu).resolve().parent)] if ncu else [])}
         return [*command, mode, str(LIFE_S), ":".join(sorted(places)), str(room), ":".join(self.device.nodes)]
 

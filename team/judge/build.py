@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,26 @@ _SYSTEM = ("/usr/", "/lib/", "/opt/")
 
 
 @dataclass(frozen=True)
+class Library:
+    """A trusted shared object that a kernel is linked with, and the hash of its bytes: a runner loads it first."""
+
+    path: Path
+    digest: str
+
+    @classmethod
+    def of(cls, path: Path) -> "Library":
+        """The library as it lies there now."""
+        return cls(path, hashlib.sha256(path.read_bytes()).hexdigest())
+
+    def verified_bytes(self) -> bytes:
+        """Its bytes, which must be those that the kernel was linked with."""
+        data = self.path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != self.digest:
+            raise UserError(f"{self.path} has changed since a kernel was linked with it.", "Start the judge again.")
+        return data
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Everything that decides an artifact: files by relative path, the one to compile, flags, and the time allowed.
 
@@ -51,11 +71,13 @@ class Recipe:
     timeout_s: float = 120.0
     remarks: tuple[str, ...] = ()
     inspection: str = ""
+    libraries: tuple[Library, ...] = ()
 
     @property
     def includes(self) -> tuple[str, ...]:
-        """Folders of headers that the flags name: the task's owner chose them, wherever they lie."""
-        return tuple(str(Path(flag[2:]).resolve()) for flag in self.flags if flag.startswith("-I/"))
+        """Folders of headers that the flags name, and of libraries: not the candidate chose them, wherever they lie."""
+        headers = [str(Path(flag[2:]).resolve()) for flag in self.flags if flag.startswith("-I/")]
+        return (*headers, *(str(library.path.parent) for library in self.libraries))
 
 
 @dataclass(frozen=True)
@@ -64,6 +86,12 @@ class Artifact:
 
     path: Path
     build: Build
+    libraries: tuple[Library, ...] = ()
+
+    @property
+    def listed(self) -> str:
+        """Paths of all that is loaded for it, in order, as the standalone programs take them."""
+        return ":".join(str(one) for one in (*(library.path for library in self.libraries), self.path))
 
     def sealed_copy(self) -> int:
         """A file descriptor of a sealed memory file with the artifact's bytes, verified against the manifest."""
@@ -129,6 +157,9 @@ class Builder:
 
         ``inspect`` gets the preprocessed text, raises when it must not be used, and goes by ``recipe.inspection``.
         """
+        return replace(self._built(recipe, inspect), libraries=recipe.libraries)
+
+    def _built(self, recipe: Recipe, inspect: Callable[[str], None]) -> Artifact:
         folder = self._cache / self._key(recipe)
         known = _cached(folder)
         if known is not None:
@@ -146,7 +177,8 @@ class Builder:
     def _key(self, recipe: Recipe) -> str:
         compilers = [self._compiler] if self._compiler == "g++" or not shutil.which("g++") else [self._compiler, "g++"]
         identity = [*map(compiler_identity, compilers), cpu_identity(), recipe.inspection]
-        parts: list[Any] = [sorted(recipe.files.items()), recipe.main, recipe.flags, identity]
+        linked = [library.digest for library in recipe.libraries]
+        parts: list[Any] = [sorted(recipe.files.items()), recipe.main, recipe.flags, identity, linked]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def _compile(self, recipe: Recipe, room: Path) -> str:

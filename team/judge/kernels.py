@@ -23,6 +23,7 @@ from team.judge.failures import BuildFailed, Failed, Forbidden, Foreign, Side
 from team.judge.screening import Screening, screening_of
 from team.judge.tree import build_files, editable_text, refuse_other_edits
 from team.judge.triton.shop import TritonShop, facts_of
+from team.judge.tvm_ffi import bound
 from team.tasks.signature import SignatureError, parse_signature
 from team.tasks.task import Task, load_task
 
@@ -126,10 +127,12 @@ class KernelShop:
     def _recipe(self, task: Task, files: dict[str, str]) -> Recipe:
         spec = task.spec
         seen = build_files(spec, task.folder, files)
+        cuda, override, timeout_s = isinstance(self._device, CudaDevice), spec.build.flags, spec.build.timeout_s
         if isinstance(self._device, CudaDevice):
-            override, timeout_s = spec.build.flags, spec.build.timeout_s
-            return kernel_recipe(seen, spec.source, self._device.target, spec.numerics, override, timeout_s)
-        return Recipe(seen, spec.source, kernel_flags(spec.numerics, spec.build.flags), spec.build.timeout_s)
+            recipe = kernel_recipe(seen, spec.source, self._device.target, spec.numerics, override, timeout_s)
+        else:
+            recipe = Recipe(seen, spec.source, kernel_flags(spec.numerics, override), timeout_s)
+        return bound(recipe, cuda) if spec.build.binding == "tvm-ffi" else recipe
 
     def _hold_to_signature(self, task: Task, files: dict[str, str], side: Side) -> None:
         if task.spec.source not in files:

@@ -4,7 +4,7 @@ What the task's own copy of a file already does is permitted, so a base is never
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from team.judge.failures import Forbidden
 from team.judge.screen.native import Finding, Licence, own_constructs, screen_expanded, screen_text
@@ -38,9 +38,14 @@ def screening_of(spec: TaskSpec, originals: Mapping[str, str]) -> Screening | No
     """The screening of a task whose own copy of the editable files is ``originals``; None where it is switched off."""
     if not spec.screen.active:
         return None
-    bare = Licence(frozenset(spec.screen.headers), spec.screen.libraries, spec.numerics == "approximate")
+    bare = Licence(
+        frozenset(spec.screen.headers),
+        spec.screen.libraries,
+        spec.numerics == "approximate",
+        tvm_ffi=spec.build.binding == "tvm-ffi",
+    )
     own = own_constructs(originals, spec.editable_files, bare)
-    return Screening(Licence(bare.headers, bare.libraries, bare.approximate, own), spec.editable_files)
+    return Screening(replace(bare, own=own), spec.editable_files)
 
 
 def _refuse(found: Collection[Finding]) -> None:

@@ -19,9 +19,9 @@ def editable_text(spec: TaskSpec, tree: Path, side: Side) -> dict[str, str]:
 
 
 def build_files(spec: TaskSpec, task_folder: Path, editable: dict[str, str]) -> dict[str, str]:
-    """What the compiler sees: the editable text, and the task's own headers beside it."""
-    headers = [path for path in _files(task_folder) if path.suffix in _HEADERS]
-    fixed = {str(path.relative_to(task_folder)): path.read_text(errors="replace") for path in headers}
+    """What the compiler sees: the editable text, and beside it the task's own headers and its source."""
+    names = {str(path.relative_to(task_folder)) for path in _files(task_folder) if path.suffix in _HEADERS}
+    fixed = {name: (task_folder / name).read_text(errors="replace") for name in names | {spec.source}}
     return {**fixed, **editable}
 
 

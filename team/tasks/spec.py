@@ -64,6 +64,9 @@ class BuildSpec(_Strict):
 
     flags: tuple[str, ...] | None = Field(default=None, description="replaces the default '-O3 -march=native'")
     timeout_s: float = Field(default=120.0, gt=0.0, description="one compilation (seconds)")
+    binding: Literal["tvm-ffi"] | None = Field(
+        default=None, description="'tvm-ffi': built with the headers and the library of the package apache-tvm-ffi"
+    )
 
 
 class ScreenSpec(_Strict):

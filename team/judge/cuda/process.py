@@ -16,7 +16,7 @@ from team.devices.cuda import CudaDevice
 from team.judge.arena import Arena
 from team.judge.build import Artifact
 from team.judge.failures import RunnerFaulted, RunnerLied
-from team.judge.runner.process import START_S, RunnerProcess, Sample
+from team.judge.runner.process import START_S, RunnerProcess, Sample, libraries_of
 from team.judge.timeline import TIMELINE
 
 Regime = Literal["graph", "gated", "plain"]
@@ -62,8 +62,15 @@ class CudaRunner(RunnerProcess):
     def hold(self, shim: Artifact, kernels: Sequence[Artifact]) -> str:
         """Load the loop and the kernels, all verified against their manifests; the sandbox's active layers."""
         blobs = [kernel.verified_bytes() for kernel in kernels]
-        sizes = struct.pack(f"<{len(blobs)}Q", *map(len, blobs))
-        body = {"op": "load", "shim": shim.verified_bytes(), "kernels": b"".join(blobs), "sizes": sizes}
+        linked = [library.verified_bytes() for library in libraries_of(kernels)]
+        body = {
+            "op": "load",
+            "shim": shim.verified_bytes(),
+            "libraries": b"".join(linked),
+            "library_sizes": _lengths(linked),
+            "kernels": b"".join(blobs),
+            "sizes": _lengths(blobs),
+        }
         answer = self.ask(body, START_S)
         if "error" in answer:
             raise RunnerLied(str(answer["error"])[:400])
@@ -91,6 +98,10 @@ class CudaRunner(RunnerProcess):
         if "error" in answer:
             raise RunnerFaulted(str(answer["error"])[:200])
         return answer
+
+
+def _lengths(blobs: Sequence[bytes]) -> bytes:
+    return struct.pack(f"<{len(blobs)}Q", *map(len, blobs))
 
 
 def _start(program: Artifact, device: CudaDevice, keep_uid: bool, folder: Path) -> subprocess.Popen[bytes]:

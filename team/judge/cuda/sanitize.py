@@ -73,7 +73,7 @@ def sanitize(
     with tempfile.TemporaryDirectory(prefix="kernelteam-sanitize-") as folder:
         plan = Path(folder) / "plan"
         plan.write_bytes(launch_plan(task))
-        command = [str(program.path), str(shim.path), str(kernel.path), str(plan)]
+        command = [str(program.path), str(shim.path), kernel.listed, str(plan)]
         with ThreadPoolExecutor(len(tools)) as pool:
             return tuple(pool.map(lambda tool: _run(tool, command, device, Path(folder)), tools))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol import wire
-from team.judge.build import Artifact, Recipe
+from team.judge.build import Artifact, Library, Recipe, sealed_memory
 from team.judge.failures import JudgeDied, RunnerEnded, RunnerGreedy, RunnerLied, RunnerSilent
 
 PROGRAM_FLAGS = ("-O2", "-std=c++17", "-Wl,-z,now,-z,relro")
@@ -60,8 +60,9 @@ class RunnerProcess:
         cores: tuple[int, ...],
         folder: Path,
     ) -> None:
+        libraries = [sealed_memory(one.verified_bytes()) for one in libraries_of(kernels)]
         sealed = [one.sealed_copy() for one in (shim, *kernels)]
-        self._adopt(_start(program, arena, sealed, cores, folder))
+        self._adopt(_start(program, arena, libraries, sealed, cores, folder))
 
     def _adopt(self, process: subprocess.Popen[bytes]) -> None:
         """Take over a process that was just started."""
@@ -232,6 +233,11 @@ class RunnerProcess:
         return RunnerEnded(signal.Signals(-status).name if status < 0 else "", status)
 
 
+def libraries_of(kernels: Sequence[Artifact]) -> tuple[Library, ...]:
+    """What these kernels were linked with, each once."""
+    return tuple(dict.fromkeys(library for kernel in kernels for library in kernel.libraries))
+
+
 def parent_is_gone(descriptor: int = 0) -> bool:
     """Whether whoever feeds this process through ``descriptor`` has hung up."""
     poll = select.poll()
@@ -246,11 +252,16 @@ def refuse_orphanhood(descriptor: int) -> None:
 
 
 def _start(
-    program: Artifact, arena: int, sealed: Sequence[int], cores: tuple[int, ...], folder: Path
+    program: Artifact,
+    arena: int,
+    libraries: Sequence[int],
+    sealed: Sequence[int],
+    cores: tuple[int, ...],
+    folder: Path,
 ) -> subprocess.Popen[bytes]:
     """Start a runner with a clean environment in a session of its own; closes the sealed copies here."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "OMP_NUM_THREADS": str(len(cores)), "OMP_DYNAMIC": "FALSE"}
-    words = [str(arena), str(sealed[0]), ",".join(map(str, sealed[1:]))]
+    words = [str(arena), str(sealed[0]), ",".join(map(str, libraries)), ",".join(map(str, sealed[1:]))]
     listed = ",".join(str(core) for core in cores)
     try:
         return subprocess.Popen(
@@ -261,11 +272,11 @@ def _start(
             bufsize=0,
             cwd=folder,
             env=environment,
-            pass_fds=(arena, *sealed),
+            pass_fds=(arena, *libraries, *sealed),
             start_new_session=True,
         )
     finally:
-        for descriptor in sealed:
+        for descriptor in (*libraries, *sealed):
             os.close(descriptor)
 
 

@@ -1,7 +1,8 @@
 // The CPU runner: lends its address space to one untrusted kernel, or to several of one author. It maps the arena that
 // the judge owns, loads the judge's loop and the shared objects from sealed descriptors, and launches on request.
 //
-// usage: runner ARENA_FD SHIM_FD KERNEL_FD[,KERNEL_FD...] PARENT_PID CORE[,CORE...]
+// usage: runner ARENA_FD SHIM_FD [LIBRARY_FD...] KERNEL_FD[,KERNEL_FD...] PARENT_PID CORE[,CORE...]
+//   libraries: in one argument, separated by commas; trusted ones, which the kernels were linked with
 //   {op: load}                                   -> {ok, layers} | {error}
 //   {op: stage, set, kernel, launches, columns, pointers, words}  -> {ok}
 //       kernel: counted from 0, which it is by default; words: launches x columns, arena offsets or bits
@@ -89,17 +90,27 @@ void keep_to_cores(const char* listed) {
     sched_setaffinity(0, sizeof cores, &cores);
 }
 
-void* find(int fd, const char* symbol, std::string& error) {
+void* opened(int fd, std::string& error) {
     std::string path = "/proc/self/fd/" + std::to_string(fd);
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* found = library == nullptr ? nullptr : dlsym(library, symbol);
-    if (found == nullptr) error = dlerror();
+    if (library == nullptr) error = dlerror();
     close(fd);
+    return library;
+}
+
+void* find(int fd, const char* symbol, std::string& error) {
+    void* library = opened(fd, error);
+    void* found = library == nullptr ? nullptr : dlsym(library, symbol);
+    if (library != nullptr && found == nullptr) error = dlerror();
     return found;
 }
 
-void load(Runner& runner, int shim, const char* kernels) {
+// A kernel finds a library that it was linked with by its name, wherever that was loaded from.
+void load(Runner& runner, int shim, const char* libraries, const char* kernels) {
     std::string error;
+    for (int library : numbers(libraries)) {
+        if (error.empty()) opened(library, error);
+    }
     runner.loop = reinterpret_cast<Loop>(find(shim, "kernelteam_loop", error));
     for (int kernel : numbers(kernels)) {
         if (error.empty()) runner.entries.push_back(find(kernel, "solve", error));
@@ -141,19 +152,19 @@ void go(Runner& runner, wire::Message& message) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 6) return 64;
+    if (count != 7) return 64;
     Runner runner;
     move_protocol(runner);
     map_arena(runner, atoi(arguments[1]));
-    keep_to_cores(arguments[5]);
+    keep_to_cores(arguments[6]);
     runner.layers = sandbox::enter(runner.arena_size + kAddressSpace);
-    if (getppid() != atoi(arguments[4])) return 65;  // the judge died before PDEATHSIG was set
+    if (getppid() != atoi(arguments[5])) return 65;  // the judge died before PDEATHSIG was set
     wire::Message message;
     while (wire::receive(runner.requests, message)) {
         const std::string& op = message["op"].bytes;
         if (op == "go") go(runner, message);
         else if (op == "stage") stage(runner, message);
-        else if (op == "load") load(runner, atoi(arguments[2]), arguments[3]);
+        else if (op == "load") load(runner, atoi(arguments[2]), arguments[3], arguments[4]);
         else wire::broken();
     }
     return 0;

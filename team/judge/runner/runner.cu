@@ -4,8 +4,9 @@
 // usage: runner PARENT_PID KEEP_UID [DEVICE_NODE...]
 //   -> {ready, began, made} | {error}                 once: a context exists, nothing foreign is loaded yet; when (ns)
 //   {op: open, handle, size}                          -> {ok} | {error}      instead of what was open before
-//   {op: load, shim, kernels, sizes}                  -> {ok, layers} | {error}    seals the sandbox first
-//       both as bytes, kernels one behind the other; sizes: their lengths as 64-bit words
+//   {op: load, shim, libraries, library_sizes, kernels, sizes}  -> {ok, layers} | {error}    seals the sandbox first
+//       all as bytes, kernels one behind the other, and libraries that they were linked with; sizes: their lengths as
+//       64-bit words
 //   {op: stage, set, kernel, launches, columns, pointers, streams, words, regime}  -> {ok, regime, why, nodes, overlaps}
 //       kernel: counted from 0, which it is by default
 //   {op: go, set, replays}                            -> {ns} | {error}            events: a claim, not evidence
@@ -138,11 +139,17 @@ int memory_file(const std::string& bytes) {
     return fd;
 }
 
-void* find(int fd, const char* symbol, std::string& error) {
+void* opened(int fd, std::string& error) {
     std::string path = "/proc/self/fd/" + std::to_string(fd);
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) error = dlerror();
+    return library;
+}
+
+void* find(int fd, const char* symbol, std::string& error) {
+    void* library = opened(fd, error);
     void* found = library == nullptr ? nullptr : dlsym(library, symbol);
-    if (found == nullptr) error = dlerror();
+    if (library != nullptr && found == nullptr) error = dlerror();
     return found;
 }
 
@@ -160,9 +167,13 @@ std::vector<int> memory_files(const std::string& bytes, const std::string& sizes
 
 void load(Runner& runner, wire::Message& message, const std::string& begun, const std::vector<std::string>& nodes) {
     int shim = memory_file(message["shim"].bytes);
+    std::vector<int> libraries = memory_files(message["libraries"].bytes, message["library_sizes"].bytes);
     std::vector<int> kernels = memory_files(message["kernels"].bytes, message["sizes"].bytes);
     std::string layers = sandbox::seal(begun, RLIM_INFINITY, kFiles, nodes), error;
     runner.loop = reinterpret_cast<Loop>(find(shim, "kernelteam_loop", error));
+    for (int library : libraries) {  // a kernel finds them by their names, wherever they were loaded from
+        if (error.empty()) opened(library, error);
+    }
     for (int kernel : kernels) {
         if (error.empty()) runner.entries.push_back(find(kernel, "solve", error));
     }

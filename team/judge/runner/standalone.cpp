@@ -1,6 +1,6 @@
 // A candidate for the CPU in a process of its own, timed call by call; perf watches it from outside.
 //
-// usage: standalone SHIM KERNEL PLAN SECONDS MILLISECONDS READABLE:...
+// usage: standalone SHIM [LIBRARY:...]KERNEL PLAN SECONDS MILLISECONDS READABLE:...
 //   one call to warm up, then calls for MILLISECONDS, at least three; the last line on standard output is
 //   "median_ns NUMBER". The sandbox is entered before the kernel is loaded; it ends itself after SECONDS.
 //   exit status 0: timed; 4: something cannot be loaded

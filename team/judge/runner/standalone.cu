@@ -1,7 +1,7 @@
 // A candidate in a process of its own, for tools that watch a process from the start: compute-sanitizer, Nsight Compute.
 // Every buffer is an allocation of its own, so that one element too far is out of bounds.
 //
-// usage: standalone SHIM KERNEL PLAN [once | profile | time] [SECONDS [READABLE:... WRITABLE:... DEVICE:...]]
+// usage: standalone SHIM [LIBRARY:...]KERNEL PLAN [once | profile | time] [SECONDS [READABLE:... WRITABLE:... DEVICE:...]]
 //   once: one launch. profile: one call to warm up, then one between cudaProfilerStart and Stop. time: calls from a cold
 //   L2 between two events each, at most 50 and at most two seconds of them; the last line on standard output is
 //   "median_ns NUMBER". All but the first end themselves after SECONDS and, where the three lists of paths are given,

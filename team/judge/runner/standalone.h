@@ -17,22 +17,27 @@ namespace standalone {
 
 using Loop = void (*)(void* entry, const uint64_t* row, uint64_t launches);
 
-inline void* find(const char* path, const char* symbol) {
-    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void* found = library == nullptr ? nullptr : dlsym(library, symbol);
-    if (found == nullptr) {
-        std::printf("%s\n", dlerror());
-        std::exit(4);
-    }
-    return found;
-}
-
 inline std::vector<std::string> parts(const std::string& list) {
     std::vector<std::string> found;
     for (size_t at = 0; at < list.size();) {
         const size_t end = std::min(list.find(':', at), list.size());
         found.push_back(list.substr(at, end - at));
         at = end + 1;
+    }
+    return found;
+}
+
+// What `symbol` is in the last of the listed objects; those before it are libraries that it was linked with.
+inline void* find(const std::string& listed, const char* symbol) {
+    void* library = nullptr;
+    for (const std::string& path : parts(listed)) {
+        library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) break;
+    }
+    void* found = library == nullptr ? nullptr : dlsym(library, symbol);
+    if (found == nullptr) {
+        std::printf("%s\n", dlerror());
+        std::exit(4);
     }
     return found;
 }

@@ -34,17 +34,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Licence:
-    """What one task permits beyond the rules: headers, vendors' libraries, loose arithmetic, its own constructs."""
+    """What one task permits beyond the rules: headers, vendors' libraries, loose arithmetic, its own constructs, and
+    what a kernel bound by TVM-FFI says of itself."""
 
     headers: frozenset[str] = frozenset()
     libraries: bool = False
     approximate: bool = False
     own: frozenset[str] = frozenset()
+    tvm_ffi: bool = False
 
     @property
     def identity(self) -> str:
         """Identity of these permissions and of the rules themselves; builds are kept under it."""
-        text = [repr((sorted(self.headers), self.libraries, self.approximate, sorted(self.own)))]
+        text = [repr((sorted(self.headers), self.libraries, self.approximate, sorted(self.own), self.tvm_ffi))]
         text += [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
         return hashlib.sha256("\0".join(text).encode()).hexdigest()[:16]
 
@@ -117,6 +119,7 @@ def _include(one: Directive, licence: Licence, files: Mapping[str, str], folder:
     if plain.group(2) and beside & set(files):
         return
     known = path in rules.STANDARD_HEADERS or rules.HEADERS.fullmatch(path) or path in licence.headers
+    known = known or (licence.tvm_ffi and rules.TVM_FFI_HEADERS.fullmatch(path))
     if not known and not (licence.libraries and re.fullmatch(r"(cublas|cudnn|cusparse|cufft|cusolver)\w*\.h", path)):
         yield f"includes <{path}>, which is not among the headers of a kernel"
 
@@ -160,7 +163,9 @@ def _token(code: Sequence[Token], at: int, token: Token, ours: Collection[str], 
 
 def _name(code: Sequence[Token], at: int, text: str, ours: Collection[str], licence: Licence) -> Iterator[str]:
     library = licence.libraries and text.startswith(("cublas", "cudnn"))
-    if text in rules.NAMES or (rules.PREFIXES.fullmatch(text) and not library):
+    if licence.tvm_ffi and text in rules.TVM_FFI_NAMES:
+        yield f"names {text} of TVM-FFI"
+    elif text in rules.NAMES or (rules.PREFIXES.fullmatch(text) and not library):
         yield f"names {text}"
     elif rules.DRIVER_CALL.fullmatch(text) and not rules.DRIVER_ALLOWED.fullmatch(text) and text not in ours:
         yield f"names {text} of the driver"
@@ -240,6 +245,8 @@ def _attributes(inside: Sequence[Token], licence: Licence, space: bool) -> Itera
         if name == "optimize":
             strings = [one.content for one in inside[number:] if one.kind == "string"]
             yield from _options(" ".join(strings), licence)
+        elif name == "visibility" and licence.tvm_ffi:
+            continue  # of the functions that it exports
         elif name not in rules.ATTRIBUTES and not (space and token.text in rules.ATTRIBUTE_SPACES):
             yield f"uses the attribute {name}"
 

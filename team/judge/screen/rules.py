@@ -59,6 +59,15 @@ DRIVER_CALL = re.compile(r"cu[A-Z][a-z]\w*")  # the driver's functions: only the
 DRIVER_ALLOWED = re.compile(r"cuTensorMap(Encode|Replace)\w*")
 ENTRY_POINTS = re.compile(r"cudaGetDriverEntryPoint(ByVersion)?")
 
+# A kernel bound by TVM-FFI may include its headers. It may not change what the caller set up, nor reach what others
+# have registered or have on disk.
+TVM_FFI_HEADERS = re.compile(r"tvm/ffi/[\w/]+\.h|dlpack/dlpack\.h")
+TVM_FFI_NAMES = _words(
+    """TVMFFIEnvSetStream TVMFFIEnvSetDLPackManagedTensorAllocator TVMFFIEnvRegisterCAPI TVMFFIEnvModLookupFromImports
+    TVMFFIEnvModRegisterContextSymbol TVMFFIEnvModRegisterSystemLibSymbol TVMFFIFunctionGetGlobal
+    TVMFFIFunctionSetGlobal GetGlobal GetGlobalRequired SetGlobal LoadFromFile"""
+)
+
 # Names that a kernel may well give to something of its own; refused where the system's are meant.
 SYSTEM_CALLS = _words(
     """fork splice system kill clone signal raise open close read write dup dup2 dup3 pipe pipe2 link rename select poll

@@ -29,7 +29,8 @@ def import_foreign(
     if path.suffix == ".json":
         if (language, precision) != ("triton", "fp32"):
             raise UserError(
-                "A FlashInfer-Trace task is in Triton, in its definition's dtypes.", "Leave that option out."
+                "A FlashInfer-Trace task is in its solution's language, else in Triton, in its definition's dtypes.",
+                "Leave that option out.",
             )
         imported = import_file(path, folder, sizes)
         return imported.folder, notes_of(imported)

@@ -59,9 +59,8 @@ def as_kernel(definition: Definition, solution: Solution) -> str:
     """A solution's file with a ``run_kernel`` that calls its entry point; ``UserError`` where that cannot be."""
     if solution.spec.language not in _PYTHON:
         raise UserError(
-            f"Solution {solution.name} is written in {solution.spec.language} and bound by TVM-FFI, which the judge "
-            f"does not load.",
-            'Give its kernel an extern "C" void solve(...), and: kernelteam init KERNEL.cu',
+            f"Solution {solution.name} is written in {solution.spec.language}, which the judge does not build.",
+            "Write it in Triton, CUDA or C++.",
         )
     if len(solution.sources) > 1:
         raise UserError(

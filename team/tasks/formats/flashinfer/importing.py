@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from team.errors import UserError
+from team.tasks.formats.flashinfer.bound import Bound
 from team.tasks.formats.flashinfer.dataset import read_definition, root_of, workloads_of
 from team.tasks.formats.flashinfer.extents import small_axes, usual_axes
-from team.tasks.formats.flashinfer.plan import Planned, merged, planned, spread
+from team.tasks.formats.flashinfer.plan import FITS, Planned, merged, planned, spread
 from team.tasks.formats.flashinfer.schema import Definition, InputSpec, TensorSpec, Workload
 from team.tasks.formats.flashinfer.served import CASE, DEFINITION, RECORDED, plain_lines
 
 SOURCE = "kernel.py"
+FITS_CPU = 1 << 30  # bytes of the buffers of a workload for a kernel on a CPU
 INTERPRETED = 256 << 20  # bytes of the buffers of a workload for Triton's interpreter
 MOST = 5  # workloads of a task, unless more are asked for: each is timed in every pair
 _FIRST = Path(__file__).parent / "first"
@@ -39,13 +41,13 @@ class Imported:
 
 
 def import_problem(
-    path: Path, target: Path, most: int = MOST, first: str | None = None, sizes: Mapping[str, int] | None = None
+    path: Path, target: Path, most: int = MOST, first: str | Bound | None = None, sizes: Mapping[str, int] | None = None
 ) -> Imported:
     """Make the task folder ``target`` of the definition at ``path``. No file is ever overwritten.
 
     Workloads are those of the data set that ``path`` lies in: of all that can be run at most ``most``, spread over
-    their sizes. ``sizes`` are the var axes of one workload in their place. ``first`` is the text of a first kernel; the
-    default is a plain one where there is one.
+    their sizes. ``sizes`` are the var axes of one workload in their place. ``first`` is the text of a first kernel in
+    Triton, or a solution in C++ or CUDA; the default is a plain kernel where there is one.
     """
     definition, root = read_definition(path), root_of(path)
     if target.exists() and any(target.iterdir()):
@@ -61,21 +63,29 @@ def import_problem(
     offered = recorded or tuple(
         Workload(uuid=f"usual-{number}", axes=axes) for number, axes in enumerate(usual_axes(definition), start=1)
     )
-    fitting, reasons = sorted_out(definition, offered, root)
+    bound = first if isinstance(first, Bound) else None
+    fits = FITS_CPU if bound is not None and bound.device == "cpu" else FITS
+    fitting, reasons = sorted_out(definition, offered, root, fits)
     if not fitting:
         raise UserError(f"No workload of {definition.name} can be run: {next(iter(reasons.values()))}", "Add one.")
     chosen = spread(definition, merged(fitting), most)
-    small = _small(definition, numbers)
+    small = _small(definition, numbers) if bound is None else []
     kernel = first or first_kernel(definition)
-    remarks = _remarks(definition, recorded, chosen, small, kernel is None)
+    remarks = _remarks(definition, recorded, chosen)
+    if isinstance(kernel, Bound):
+        kernels = kernel.files
+    else:
+        kernels = {SOURCE: kernel or _stub(definition, chosen[0])}
+        remarks += _interpreter_remarks(definition, small, kernel is None)
     target.mkdir(parents=True, exist_ok=True)
     files = {
-        "task.toml": _toml(definition, chosen, small, remarks),
+        "task.toml": _toml(definition, chosen, small, remarks, bound),
         "reference.py": _reference(definition),
         DEFINITION: path.read_text(),
-        SOURCE: kernel or _stub(definition, chosen[0]),
+        **kernels,
     }
     for name, text in files.items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_text(text)
     _copy_recorded(target, chosen)
     return Imported(target, tuple(one.name for one in chosen), reasons, remarks)
@@ -96,14 +106,14 @@ def _small(definition: Definition, numbers: dict[str, InputSpec]) -> list[Planne
 
 
 def sorted_out(
-    definition: Definition, workloads: tuple[Workload, ...] | list[Workload], root: Path | None
+    definition: Definition, workloads: tuple[Workload, ...] | list[Workload], root: Path | None, fits: int = FITS
 ) -> tuple[list[Planned], dict[str, str]]:
     """The workloads that can be run, and for each other one the sentence that says why not."""
     fitting: list[Planned] = []
     reasons: dict[str, str] = {}
     for workload in workloads:
         try:
-            fitting.append(planned(definition, workload, root))
+            fitting.append(planned(definition, workload, root, fits))
         except UserError as error:
             reasons[workload.uuid] = error.what
     return fitting, reasons
@@ -122,9 +132,7 @@ def kind_of(definition: Definition) -> str:
     return "_".join(word for word in words if not constant.match(word))
 
 
-def _remarks(
-    definition: Definition, recorded: tuple[Workload, ...], chosen: list[Planned], small: list[Planned], unwritten: bool
-) -> tuple[str, ...]:
+def _remarks(definition: Definition, recorded: tuple[Workload, ...], chosen: list[Planned]) -> tuple[str, ...]:
     remarks: list[str] = []
     if not recorded:
         remarks.append("Nobody recorded a workload of it: these are of usual sizes.")
@@ -132,6 +140,11 @@ def _remarks(
         one.recorded for one in chosen
     ):
         remarks.append("Its recorded tensors are not there: inputs are drawn within what they mean.")
+    return tuple(remarks)
+
+
+def _interpreter_remarks(definition: Definition, small: list[Planned], unwritten: bool) -> tuple[str, ...]:
+    remarks: list[str] = []
     if not small:
         remarks.append("It is too large for Triton's interpreter: whether a kernel is right needs a GPU.")
     if unwritten:
@@ -139,17 +152,22 @@ def _remarks(
     return tuple(remarks)
 
 
-def _toml(definition: Definition, chosen: list[Planned], small: list[Planned], remarks: tuple[str, ...]) -> str:
+def _toml(
+    definition: Definition,
+    chosen: list[Planned],
+    small: list[Planned],
+    remarks: tuple[str, ...],
+    bound: Bound | None,
+) -> str:
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", definition.name).lstrip("_.-")
     lines = [f"# FlashInfer-Trace definition {definition.name}; {DEFINITION} beside this file is the whole of it."]
     lines += [f"# {remark}" for remark in remarks]
     lines += [
         f"name = {json.dumps(name)}",
         f"operator = {json.dumps(kind_of(definition))}",
-        'contract = "triton"',
-        'device = "cuda"',
-        f"source = {json.dumps(SOURCE)}",
+        *(_called(bound) if bound else ['contract = "triton"', 'device = "cuda"', f"source = {json.dumps(SOURCE)}"]),
         'reference = "reference.py"',
+        *(["", "[build]", 'binding = "tvm-ffi"'] if bound else []),
         "",
         "[arguments]",
     ]
@@ -168,6 +186,15 @@ def _toml(definition: Definition, chosen: list[Planned], small: list[Planned], r
     for one in small:
         lines += ["", "[[interpreted]]", *_workload(one, {})]
     return "\n".join([*lines, ""])
+
+
+def _called(bound: Bound) -> list[str]:
+    return [
+        'contract = "solve"',
+        f"device = {json.dumps(bound.device)}",
+        f"source = {json.dumps(bound.source)}",
+        f"editable = {json.dumps(list(bound.editable))}",
+    ]
 
 
 def _argument(definition: Definition, name: str, spec: TensorSpec, role: str) -> str:

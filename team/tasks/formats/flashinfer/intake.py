@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from team.errors import UserError
+from team.tasks.formats.flashinfer.bound import bound_files, is_bound
 from team.tasks.formats.flashinfer.calling import as_kernel
 from team.tasks.formats.flashinfer.dataset import read_definition, root_of
 from team.tasks.formats.flashinfer.importing import Imported, import_problem
@@ -21,7 +22,7 @@ def import_file(path: Path, folder: Path | None, sizes: Mapping[str, int]) -> Im
     if "sources" in json.loads(path.read_text()):
         solution = read_solution(path)
         definition = definition_of(path, solution.definition)
-        first = as_kernel(read_definition(definition), solution)
+        first = (bound_files if is_bound(solution) else as_kernel)(read_definition(definition), solution)
     target = folder or Path(safe(read_definition(definition).name))
     return import_problem(definition, target.resolve(), first=first, sizes=sizes)
 

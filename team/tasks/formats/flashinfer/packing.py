@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from team.errors import UserError
+from team.tasks.formats.flashinfer.bound import SOLUTION
 from team.tasks.formats.flashinfer.calling import with_entry_point
 from team.tasks.formats.flashinfer.dataset import read_definition
 from team.tasks.formats.flashinfer.schema import BuildSpec, Definition, Solution, SourceFile
@@ -32,6 +33,8 @@ def pack(trusted: Path, tree: Path, author: str = AUTHOR) -> Solution:
     """The solution of a tree of the imported task in ``trusted``; files in subfolders keep their places."""
     spec, definition = read_spec(trusted), read_definition(trusted / DEFINITION)
     texts = {name: _text(tree / name) for name in spec.editable_files if name.endswith(SUFFIXES)}
+    if (trusted / SOLUTION).is_file():
+        return _named(definition.name, definition.name, author, _told(trusted / SOLUTION)[0], texts)
     if spec.source not in texts:
         raise UserError(f"There is no {spec.source} in {tree}.", "Export a tree of this task.")
     if any(CASE in workload.dims for workload in spec.workloads) and f"{CASE}=" in texts[spec.source]:
@@ -77,12 +80,7 @@ def unpack(solution: Solution, place: Path) -> Path:
 
 def pack_folder(folder: Path) -> Solution:
     """An unpacked solution again, with a name by its present content."""
-    try:
-        told = json.loads((folder / METADATA).read_text())
-        build = BuildSpec.model_validate(told["spec"])
-        base, definition, author = (str(told[key]) for key in ("name", "definition", "author"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder / METADATA} cannot be used: {_first(error)}.", "Unpack a solution first.") from None
+    build, base, definition, author = _told(folder / METADATA)
     texts: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -110,6 +108,7 @@ def write_contest(solution: Solution, repository: Path) -> Path:
             "language": spec.language,
             "entry_point": spec.entry_point,
             "destination_passing_style": spec.destination_passing_style,
+            **({"binding": spec.binding} if spec.binding else {}),
         },
     }
     lines: list[str] = []
@@ -140,6 +139,16 @@ def _named(base: str, definition: str, author: str, build: BuildSpec, texts: dic
         return Solution(name=f"{base}_{digest}", definition=definition, author=author, spec=build, sources=sources)
     except ValidationError as error:
         raise UserError(f"These files are no solution: {_first(error)}.", "Correct the metadata.") from None
+
+
+def _told(path: Path) -> tuple[BuildSpec, str, str, str]:
+    """What a solution's metadata says: how it is built, its name, its definition, its author."""
+    try:
+        told = json.loads(path.read_text())
+        build = BuildSpec.model_validate(told["spec"])
+        return build, str(told["name"]), str(told["definition"]), str(told["author"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} cannot be used: {_first(error)}.", "Unpack a solution first.") from None
 
 
 def _text(path: Path) -> str:
