@@ -33,11 +33,15 @@ def confirm(
         Path | None, typer.Option("--data", help="the data set that its recorded tensors lie in; default: none")
     ] = None,
     gpu: Annotated[str, typer.Option("--gpu", help="the GPU that it gets, as CUDA counts them")] = "0",
+    package: Annotated[
+        Path | None,
+        typer.Option("--package", help="the folder that flashinfer-bench was installed into; default: with this one"),
+    ] = None,
 ) -> None:
     """Ask the package flashinfer-bench, in a process of its own, what it says of a result; never a reward."""
     from team.tasks.formats.flashinfer.results import confirm_result
 
-    found = confirm_result(place, data, gpu)
+    found = confirm_result(place, data, gpu, package)
     for one in found:
         typer.echo(_told(one))
     if any(one.evaluation is None or one.evaluation.status != "PASSED" for one in found):

@@ -37,10 +37,10 @@ def trace_campaign(campaign: Path, data: Path) -> tuple[Sequence[Trace], Path]:
     return found, append_traces(found, definition, AUTHOR, data)
 
 
-def confirm_result(place: Path, data: Path | None, gpu: str) -> list[Trace]:
+def confirm_result(place: Path, data: Path | None, gpu: str, package: Path | None = None) -> list[Trace]:
     """What flashinfer-bench says of the result of a campaign or a task folder."""
     definition, solution, workloads = _result(place, data)
-    return confirm(definition, workloads, solution, data, gpu)
+    return confirm(definition, workloads, solution, data, gpu, package)
 
 
 def _result(place: Path, data: Path | None) -> tuple[Definition, Solution, list[Workload]]:
