@@ -100,6 +100,11 @@ class Told:
         """Agent -> the words of its own verdicts, by their places, until it was told of them: by then they are no
         longer among the newest."""
 
+    def keep_up(self, state: CampaignState) -> None:
+        """Put what is new into words now, if anybody is told anything: after a snapshot it would have to be unpacked."""
+        if self._from is not None:
+            self._since(state, len(state.verdicts))
+
     def history(self, state: CampaignState, agent: str, since: int) -> list[bytes]:
         """``history_of`` in words."""
         newest = _newest(state, since)

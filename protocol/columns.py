@@ -19,7 +19,7 @@ def columns(restarts: Sequence[Restart]) -> dict[str, Any]:
     """Restarts as columns, of what msgpack holds."""
     groups = [group for restart in restarts for group in restart.pairs.values()]
     return {
-        "restarts": [{name: len(group) for name, group in restart.pairs.items()} for restart in restarts],
+        "restarts": [{name: len(group.base_ns) for name, group in restart.pairs.items()} for restart in restarts],
         "first": bytes(chain.from_iterable(group.candidate_first for group in groups)),
         "base": _packed(group.base_ns for group in groups),
         "candidate": _packed(group.candidate_ns for group in groups),

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -41,7 +42,10 @@ _CACHE = (
     "CREATE TABLE IF NOT EXISTS snapshot (seq INTEGER NOT NULL, code TEXT NOT NULL, digest BLOB NOT NULL, body BLOB)",
     "CREATE TABLE IF NOT EXISTS parts (part INTEGER PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL)",
 )
-_INSERT = "INSERT INTO events (seq, time, kind, agent, schema, body, samples) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO events (seq, time, kind, agent, schema, body, samples) VALUES "
+_ROW, _AT_ONCE = "(?, ?, ?, ?, ?, ?, ?)", 128
+"""Rows that one statement stores. A statement gives up Python's lock and must win it back from the law, which decides
+meanwhile: once for each would be once for each row."""
 _BUSY_SECONDS = 30.0
 
 
@@ -123,7 +127,9 @@ class Ledger:
         """
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(_INSERT, rows)
+            for start in range(0, len(rows), _AT_ONCE):
+                some = rows[start : start + _AT_ONCE]
+                self._db.execute(_INSERT + ", ".join([_ROW] * len(some)), list(chain.from_iterable(some)))
             if snapshot is not None:
                 self._remember(snapshot)
             self._db.execute("COMMIT")

@@ -1,6 +1,6 @@
 """Raw pairs of one workload as columns: an experiment holds hundreds, and each crosses every wire of the campaign."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, overload
 
@@ -50,28 +50,16 @@ class Pairs(Sequence[Pair]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Columns of any sequence; times must be above zero, and a pair must have all three."""
+        """Columns; times must be above zero, and a pair must have all three."""
         times = core_schema.tuple_variable_schema(core_schema.float_schema(gt=0.0, allow_inf_nan=False))
         orders = core_schema.tuple_variable_schema(core_schema.bool_schema())
-        fields = {"candidate_first": orders, "base_ns": times, "candidate_ns": times}
-        told = core_schema.typed_dict_schema(
-            {name: core_schema.typed_dict_field(column) for name, column in fields.items()}, extra_behavior="forbid"
-        )
-        made = core_schema.no_info_after_validator_function(cls._of_columns, told)
-        return core_schema.union_schema(
-            [made, core_schema.is_instance_schema(cls)],
-            mode="left_to_right",
-            serialization=core_schema.plain_serializer_function_ser_schema(cls._columns),
-        )
+        columns = {"candidate_first": orders, "base_ns": times, "candidate_ns": times}
+        fields = [core_schema.dataclass_field(name, column) for name, column in columns.items()]
+        told = core_schema.dataclass_args_schema(cls.__name__, fields, extra_behavior="forbid")
+        made = core_schema.dataclass_schema(cls, told, list(columns), slots=True, frozen=True)
+        return core_schema.no_info_after_validator_function(cls._of_equal_columns, made)
 
-    @classmethod
-    def _of_columns(cls, told: Mapping[str, Any]) -> Self:
-        made = cls(told["candidate_first"], told["base_ns"], told["candidate_ns"])
-        if not len(made.candidate_first) == len(made.base_ns) == len(made.candidate_ns):
+    def _of_equal_columns(self) -> Self:
+        if not len(self.candidate_first) == len(self.base_ns) == len(self.candidate_ns):
             raise ValueError("the columns of pairs must be equally long")
-        return made
-
-    def _columns(self) -> dict[str, tuple[Any, ...]]:
-        return {
-            "candidate_first": self.candidate_first, "base_ns": self.base_ns, "candidate_ns": self.candidate_ns,
-        }  # fmt: skip
+        return self

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from protocol.messages import Restart
 from protocol.two_level import Array, about_mean, order_effect, pair_location, pair_variance, without_order
+
+
+Counts = Mapping[str, tuple[int, ...]]
+"""How many pairs each restart holds, of each workload."""
 
 
 @dataclass(frozen=True)
@@ -16,52 +21,54 @@ class Samples:
     values: Array
     pairs: float
     """Mean number of pairs behind each value."""
-    residuals: Array
-    """All pairs about their restart's mean."""
+    groups: tuple[Array, ...]
+    """The log ratios of all pairs, (restart, pair): one array for all restarts when they are alike, else one each."""
 
     def of_pair(self) -> Array:
-        """Variance of one pair within a restart."""
-        return pair_variance(self.residuals, self.pairs)
+        """Variance of one pair within a restart: of all pairs about their restart's mean."""
+        residuals = np.concatenate([about_mean(group).ravel() for group in self.groups])
+        return pair_variance(residuals, self.pairs)
 
 
-def pairs_of(restarts: Sequence[Restart], weights: Mapping[str, float]) -> int:
-    """Pairs over all restarts of the weighted workload with the fewest."""
-    return min(sum(len(restart.pairs.get(name, ())) for restart in restarts) for name in weights)
+def counts_of(restarts: Sequence[Restart], workloads: Iterable[str]) -> Counts:
+    """How many pairs each restart holds of each of these workloads; 0 where it has none of one."""
+    held = [restart.pairs for restart in restarts]
+    return {name: tuple([len(one[name].base_ns) if name in one else 0 for one in held]) for name in workloads}
 
 
-def of_workloads(restarts: Sequence[Restart], workloads: Iterable[str]) -> dict[str, Samples]:
-    """Each workload's values. Its order effect is estimated over all restarts together and taken out first.
+def of_workloads(restarts: Sequence[Restart], counts: Counts) -> dict[str, Samples]:
+    """Each counted workload's values. Its order effect is estimated over all restarts together and taken out first.
 
     Workloads with the same numbers of pairs, which is most of the time all of them, are computed at once.
     """
     if not restarts:
         raise ValueError("no restarts to estimate from")
-    asked = tuple(workloads)
     alike: dict[tuple[int, ...], list[str]] = {}
-    for name in asked:
-        counts = tuple(len(restart.pairs.get(name, ())) for restart in restarts)
-        if not all(counts):
+    for name, count in counts.items():
+        if not all(count):
             raise ValueError(f"a restart holds no pairs of workload {name!r}")
-        alike.setdefault(counts, []).append(name)
-    found = {name: part for counts, names in alike.items() for name, part in _of_alike(restarts, names, counts)}
-    return {name: found[name] for name in asked}
+        alike.setdefault(count, []).append(name)
+    found = {name: part for count, names in alike.items() for name, part in _of_alike(restarts, names, count)}
+    return {name: found[name] for name in counts}
 
 
 def _of_alike(
     restarts: Sequence[Restart], names: Sequence[str], counts: tuple[int, ...]
 ) -> Iterator[tuple[str, Samples]]:
     """Samples of workloads that have ``counts`` pairs in the restarts; arrays are (workload, restart, pair)."""
-    pairs = [[restart.pairs[name] for restart in restarts] for name in names]
-    base = np.array([[ns for part in row for ns in part.base_ns] for row in pairs])
-    candidate = np.array([[ns for part in row for ns in part.candidate_ns] for row in pairs])
-    first = np.array([[each for part in row for each in part.candidate_first] for row in pairs], dtype=np.bool_)
+    parts = [restart.pairs[name] for name in names for restart in restarts]
+    shape = len(names), sum(counts)
+    base = np.array(list(chain.from_iterable([part.base_ns for part in parts]))).reshape(shape)
+    candidate = np.array(list(chain.from_iterable([part.candidate_ns for part in parts]))).reshape(shape)
+    orders = bytes(chain.from_iterable([part.candidate_first for part in parts]))
+    first = np.frombuffer(orders, dtype=np.bool_).reshape(shape)
     ratios = np.log(base / candidate)
     flat = without_order(ratios, first, order_effect(ratios, first)[:, None])
     groups = _grouped(flat, counts)
-    values = np.concatenate([pair_location(group) for group in groups], axis=1)
-    residuals = np.concatenate([about_mean(group).reshape(len(names), -1) for group in groups], axis=1)
+    located = [pair_location(group) for group in groups]
+    values = located[0] if len(located) == 1 else np.concatenate(located, axis=1)
     for row, name in enumerate(names):
-        yield name, Samples(values[row], sum(counts) / len(counts), residuals[row])
+        yield name, Samples(values[row], shape[1] / len(counts), tuple([group[row] for group in groups]))
 
 
 def _grouped(flat: Array, counts: tuple[int, ...]) -> list[Array]:
@@ -73,9 +80,8 @@ def _grouped(flat: Array, counts: tuple[int, ...]) -> list[Array]:
     return [part.reshape(rows, 1, -1) for part in parts]
 
 
-def weighted(parts: Mapping[str, Samples], weights: Mapping[str, float]) -> Array:
-    """All workloads as one: the weighted mean of their values."""
-    shares = normalised(weights)
+def weighted(parts: Mapping[str, Samples], shares: Mapping[str, float]) -> Array:
+    """All workloads as one: the mean of their values, weighted by shares that sum to one."""
     return np.add.reduce([shares[name] * part.values for name, part in parts.items()])
 
 
@@ -84,9 +90,8 @@ def pairs_behind(parts: Mapping[str, Samples]) -> float:
     return min(part.pairs for part in parts.values())
 
 
-def weighted_of_pair(parts: Mapping[str, Samples], weights: Mapping[str, float]) -> Array:
-    """Variance of one pair of all workloads as one: those of the workloads add by squared weight."""
-    shares = normalised(weights)
+def weighted_of_pair(parts: Mapping[str, Samples], shares: Mapping[str, float]) -> Array:
+    """Variance of one pair of all workloads as one: those of the workloads add by squared share."""
     return np.add.reduce([shares[name] ** 2 * part.of_pair() for name, part in parts.items()])
 
 

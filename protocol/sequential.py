@@ -27,9 +27,10 @@ rows). Without striking the best restarts, trimming keeps 2.7 % on gated launche
 Huber's estimate 2.4 and 4.1 %. Order statistics of restarts are as safe but need 64 pairs for any gain.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import exp, hypot, inf, log1p, sqrt
 from typing import Literal
 
@@ -37,7 +38,7 @@ import numpy as np
 
 from protocol.messages import Decision, Estimate, Noise, Restart
 from protocol.policy import Policy
-from protocol.samples import normalised, of_workloads, pairs_behind, pairs_of, weighted, weighted_of_pair
+from protocol.samples import Counts, counts_of, normalised, of_workloads, pairs_behind, weighted, weighted_of_pair
 from protocol.two_level import (
     Array,
     Location,
@@ -59,8 +60,7 @@ def estimate(
 
     Raises ValueError when there is no restart, or a restart lacks a weighted workload.
     """
-    evidence = _weigh(restarts, weights, noise, policy)
-    return evidence.overall(error), evidence.by_workload(error)
+    return _weigh(restarts, counts_of(restarts, weights), weights, noise, policy).estimates(error)
 
 
 def look_errors(policy: Policy) -> tuple[float, ...]:
@@ -87,10 +87,11 @@ def decide(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noi
 
     Only the restarts that complete a look are used, so asking more often than the looks cannot raise the error.
     """
-    look, seen = _last_look(restarts, weights, policy)
-    evidence = _weigh(seen, weights, noise, policy)
-    error = look_error(policy, max(look, 0))
-    overall, workloads = evidence.overall(error), evidence.by_workload(error)
+    counts = counts_of(restarts, weights)
+    look, used = _last_look(counts, policy)
+    seen = {name: count[:used] for name, count in counts.items()}
+    evidence = _weigh(restarts[:used], seen, weights, noise, policy)
+    overall, workloads = evidence.estimates(look_error(policy, max(look, 0)))
     state, reason = _judge(evidence, overall, workloads, look, target_gain(noise, policy), policy)
     return Decision(state=state, reason=f"{_told(overall)}: {reason}", overall=overall, workloads=workloads)
 
@@ -99,8 +100,9 @@ def calibrate(restarts: Sequence[Restart], weights: Mapping[str, float], policy:
     """Noise of a device and task from an A/A run of at least four restarts."""
     if len(restarts) < 4:
         raise ValueError(f"calibration needs at least 4 restarts, got {len(restarts)}")
-    parts = of_workloads(restarts, weights)
-    found = scatter(weighted(parts, weights), weighted_of_pair(parts, weights), pairs_behind(parts))
+    parts = of_workloads(restarts, counts_of(restarts, weights))
+    shares = normalised(weights)
+    found = scatter(weighted(parts, shares), weighted_of_pair(parts, shares), pairs_behind(parts))
     planned = policy.looks[-1] // policy.pairs_per_restart
     return Noise(
         restart_sd=sqrt(float(found.restart)),
@@ -150,90 +152,79 @@ def agrees(product_gain: float | Estimate, direct: Estimate) -> bool:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """Where the weighted gain lies, with and without its best restarts (asked for gains alone), and where each
-    workload's lies."""
+    """Where the weighted gain lies and, in further rows, each workload's; and without its best restarts (asked for
+    gains alone)."""
 
-    location: Location
+    located: Location
     struck: Callable[[], Location | None]
-    workloads: dict[str, Location]
+    workloads: tuple[str, ...]
     pairs: int
     restarts: int
 
-    def overall(self, error: float) -> Estimate:
-        return self._estimate(self.location, error)
+    def estimates(self, error: float) -> tuple[Estimate, dict[str, Estimate]]:
+        """The weighted gain and each workload's, with bounds that are each wrong with chance ``error``."""
+        rows = (self.located.centre, self.located.bound(error, -1), self.located.bound(error, +1))
+        overall, *each = [
+            Estimate(gain=gain, low=low, high=high, pairs=self.pairs, restarts=self.restarts)
+            for gain, low, high in zip(*(row.tolist() for row in rows), strict=True)
+        ]
+        return overall, dict(zip(self.workloads, each, strict=True))
 
-    def by_workload(self, error: float) -> dict[str, Estimate]:
-        return {name: self._estimate(location, error) for name, location in self.workloads.items()}
+    def hope(self, error: float) -> float:
+        """Upper bound of the weighted gain."""
+        return float(self.located.bound(error, +1)[0])
 
     def low_without_best(self, error: float) -> float:
         """Lower bound of the gain when the best restarts are struck out; minus infinity when none is left."""
         struck = self.struck()
-        return float(struck.bound(error, -1)) if struck else -inf
-
-    def _estimate(self, location: Location, error: float) -> Estimate:
-        return Estimate(
-            gain=float(location.centre),
-            low=float(location.bound(error, -1)),
-            high=float(location.bound(error, +1)),
-            pairs=self.pairs,
-            restarts=self.restarts,
-        )
+        return float(struck.bound(error, -1)[0]) if struck else -inf
 
 
-def _weigh(restarts: Sequence[Restart], weights: Mapping[str, float], noise: Noise | None, policy: Policy) -> _Evidence:
+def _weigh(
+    restarts: Sequence[Restart], counts: Counts, weights: Mapping[str, float], noise: Noise | None, policy: Policy
+) -> _Evidence:
     """Evidence of these restarts. A workload alone scatters more than the weighted mean of all: its calibrated sd is
     that of the mean over ``sqrt(sum of squared weights)``, as for independent equals; its own scatter adds the rest."""
-    parts = of_workloads(restarts, weights)
-    alone = 1.0 / sum(share**2 for share in normalised(weights).values())
-    whole = weighted(parts, weights)
+    parts = of_workloads(restarts, counts)
+    shares = normalised(weights)
+    alone = 1.0 / sum(share**2 for share in shares.values())
+    whole = weighted(parts, shares)
     everything = np.array([whole, *(part.values for part in parts.values())])
     pairs = [pairs_behind(parts), *(part.pairs for part in parts.values())]
-    located = _locate(everything, pairs, [1.0, *(alone for _ in parts)], noise, policy)
 
     def struck() -> Location | None:
         left = without_best(whole, policy.struck_restarts)
-        return _locate(left[None], pairs[:1], [1.0], noise, policy)[0] if len(left) else None
+        return _locate(left[None], pairs[:1], [1.0], noise, policy) if len(left) else None
 
     return _Evidence(
-        location=located[0],
+        located=_locate(everything, pairs, [1.0, *(alone for _ in parts)], noise, policy),
         struck=struck,
-        workloads=dict(zip(parts, located[1:], strict=True)),
-        pairs=pairs_of(restarts, weights),
+        workloads=tuple(parts),
+        pairs=min(map(sum, counts.values())),
         restarts=len(restarts),
     )
 
 
 def _locate(
     values: Array, pairs: Sequence[float], scales: Sequence[float], noise: Noise | None, policy: Policy
-) -> list[Location]:
-    """One location per row, with calibrated variance times its scale; without calibration, on what the row shows."""
+) -> Location:
+    """The location of each row, with calibrated variance times its scale; without calibration, on what the row shows."""
     if noise is not None:
         of_pair = noise.pair_sd**2
         of_one = [s * (noise.restart_sd**2 + pair_share(of_pair, n)) for s, n in zip(scales, pairs, strict=True)]
-        found = moderated_location(values, np.array(of_one), noise.restart_df)
-    else:
-        found = trimmed_location(values)
-        if not found.df:
-            found = moderated_location(values, policy.uncalibrated_sd**2, 1)
-    return [Location(*row, found.df) for row in zip(found.centre, found.variance, strict=True)]
+        return moderated_location(values, np.array(of_one), noise.restart_df)
+    found = trimmed_location(values)
+    return found if found.df else moderated_location(values, policy.uncalibrated_sd**2, 1)
 
 
 # ---------------------------------------------------------------- the test
 
 
-def _last_look(
-    restarts: Sequence[Restart], weights: Mapping[str, float], policy: Policy
-) -> tuple[int, Sequence[Restart]]:
-    """Index of the last look reached and the restarts that complete it; -1 and all restarts before the first look."""
-    look, seen = -1, restarts
-    pairs = dict.fromkeys(weights, 0)
-    for count, restart in enumerate(restarts, start=1):
-        for name in pairs:
-            pairs[name] += len(restart.pairs.get(name, ()))
-        reached = bisect_right(policy.looks, min(pairs.values())) - 1
-        if reached > look:
-            look, seen = reached, restarts[:count]
-    return look, seen
+def _last_look(counts: Counts, policy: Policy) -> tuple[int, int]:
+    """Index of the last look reached and how many restarts complete it; -1 and all restarts before the first look."""
+    fewest = list(map(min, zip(*map(accumulate, counts.values()), strict=True)))
+    look = bisect_right(policy.looks, fewest[-1] if fewest else 0) - 1
+    return look, len(fewest) if look < 0 else bisect_left(fewest, policy.looks[look]) + 1
 
 
 def _judge(
@@ -253,7 +244,7 @@ def _judge(
     gains = overall.gain >= target and overall.low > 0.0
     if gains and evidence.low_without_best(look_error(policy, look)) > 0.0:
         return "keep", f"reaches the bar of {_percent(target)}, and is above zero even without its best restarts"
-    hope = float(evidence.location.bound(policy.futility_error, +1))
+    hope = evidence.hope(policy.futility_error)
     if hope < target:
         return "revert", f"{_percent(target)} is out of reach, at most {_percent(hope)}"
     if look == len(policy.looks) - 1:

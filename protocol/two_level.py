@@ -145,24 +145,24 @@ def pair_share(of_pair: Number, pairs: float) -> Number:
     return of_pair * (cost(int(pairs)) / pairs)
 
 
-def _median_where(ratios: Array, wanted: Flags) -> Array:
-    """Median over the last axis of the wanted entries; 0 where none is wanted."""
-    count = np.add.reduce(wanted, axis=-1, dtype=np.int64)
-    ordered = np.sort(np.where(wanted, ratios, np.inf), axis=-1).reshape(-1, ratios.shape[-1])
-    last = np.maximum(count - 1, 0).ravel()
-    row = np.arange(len(ordered))
-    middle = 0.5 * (ordered[row, last // 2] + ordered[row, (last + 1) // 2])
-    return np.where(count > 0, middle.reshape(count.shape), 0.0)
-
-
 def order_effect(ratios: Array, candidate_first: Flags) -> Array:
     """What running second costs, in log time, estimated over all pairs of the last axis; 0 unless both orders occur.
 
     Half the difference of the medians of both orders, so that a wild pair does not move it.
     """
-    medians = _median_where(ratios, np.array([candidate_first, ~candidate_first]))
-    both = candidate_first.any(axis=-1) & ~candidate_first.all(axis=-1)
-    return np.where(both, 0.5 * (medians[0] - medians[1]), 0.0)
+    wanted = np.array([candidate_first, ~candidate_first])
+    count = np.add.reduce(wanted, axis=-1, dtype=np.int64)
+    medians = _medians(np.where(wanted, ratios, np.inf), count)
+    return np.where((count[0] > 0) & (count[1] > 0), 0.5 * (medians[0] - medians[1]), 0.0)
+
+
+def _medians(values: Array, count: NDArray[np.int64]) -> Array:
+    """Median of the ``count`` smallest of the last axis, which are the finite ones; 0 where there is none."""
+    ordered = np.sort(values, axis=-1).reshape(-1, values.shape[-1])
+    last = np.maximum(count - 1, 0).ravel()
+    row = np.arange(len(ordered))
+    middle = 0.5 * (ordered[row, last // 2] + ordered[row, (last + 1) // 2])
+    return np.where(count > 0, middle.reshape(count.shape), 0.0)
 
 
 def without_order(ratios: Array, candidate_first: Flags, effect: Array) -> Array:

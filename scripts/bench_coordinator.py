@@ -232,6 +232,7 @@ class Lead:
             if step is not None:
                 self.coordination.record("", *step.bad, landed(step))
             self.coordination.advance()
+            self.told.keep_up(self.coordination.state)
             if self.coordination.remember():
                 garbage.settle()
             await self.commits.durable()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from protocol.messages import Restart  # noqa: E402
-from protocol.samples import of_workloads  # noqa: E402
+from protocol.samples import counts_of, of_workloads  # noqa: E402
 from team.devices import discover  # noqa: E402
 from team.judge.client import Judge  # noqa: E402
 from team.judge.request import Calibrate  # noqa: E402
@@ -72,7 +72,7 @@ def quartiles(times_ns: list[float]) -> list[float]:
 def tell(restarts: tuple[Restart, ...], sizes: Sequence[int]) -> bool:
     """A line for each size; whether the order of sides makes no difference."""
     alike = True
-    for name, seen in of_workloads(restarts, [str(n) for n in sizes]).items():
+    for name, seen in of_workloads(restarts, counts_of(restarts, [str(n) for n in sizes])).items():
         pairs = [pair for restart in restarts for pair in restart.pairs[name]]
         first = [pair.candidate_ns if pair.candidate_first else pair.base_ns for pair in pairs]
         second = [pair.base_ns if pair.candidate_first else pair.candidate_ns for pair in pairs]

@@ -173,6 +173,7 @@ class Coordinator:
                 await asyncio.sleep(_TICK_SECONDS)
             self._coordination.advance()
             await self._write_notes()
+            self._told.keep_up(self._coordination.state)
             if self._coordination.remember():
                 garbage.settle()
             await self._durable()

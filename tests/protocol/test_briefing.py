@@ -7,6 +7,7 @@ from story import A, B, started
 from protocol.briefing import Told, briefing_of, history_of, past_of
 from protocol.messages import PastExperiment, Verdict
 from protocol.policy import Policy
+from protocol.snapshot import snapshot_of
 from protocol.wire import decode
 
 LAW = Policy(briefed=3, max_experiments=None)
@@ -48,3 +49,14 @@ def test_words_are_what_the_mind_would_read_and_old_ones_are_forgotten() -> None
         (words,) = told.history(story.state, A, len(story.state.verdicts) - 1)
         assert PastExperiment.model_validate(decode(words)) == past_of(story.state, story.state.experiments[ident])
     assert len(told._words) <= 2 * LAW.briefed
+
+
+def test_who_keeps_up_needs_no_packed_record_for_words() -> None:
+    story, told = started(LAW), Told()
+    told.history(story.state, A, 0)
+    ident = story.experiment(B, Verdict.REVERT)
+    told.keep_up(story.state)
+    snapshot_of(story.state, whole=True)
+    (words,) = told.history(story.state, A, 0)
+    assert PastExperiment.model_validate(decode(words)).id == ident
+    assert ident not in story.state.experiments.loose()

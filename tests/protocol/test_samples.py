@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from protocol.messages import Restart
 from protocol.pairs import Pair
-from protocol.samples import Samples, of_workloads
+from protocol.samples import Samples, counts_of, of_workloads
 from protocol.two_level import order_effect, pair_location, without_order
 
 GAINS = st.floats(-0.5, 0.5)
@@ -35,19 +35,19 @@ def alone(restarts: list[Restart], name: str) -> Samples:
     first = np.array([pair.candidate_first for pair in pairs])
     ends = np.cumsum([len(restart.pairs[name]) for restart in restarts])[:-1]
     groups = np.split(without_order(ratios, first, order_effect(ratios, first)), ends)
-    residuals = np.concatenate([group - group.mean() for group in groups])
     mean = len(pairs) / len(restarts)
-    return Samples(np.array([pair_location(group) for group in groups]), mean, residuals)
+    located = np.array([pair_location(group) for group in groups])
+    return Samples(located, mean, tuple(group[None] for group in groups))
 
 
 @settings(deadline=None)
 @given(measured())
 def test_workloads_together_are_each_alone(restarts: list[Restart]) -> None:
     names = tuple(restarts[0].pairs)
-    together = of_workloads(restarts, names)
+    together = of_workloads(restarts, counts_of(restarts, names))
     assert tuple(together) == names, "in the order of the weights, which is the order of the sums"
     for name in names:
-        by_itself = of_workloads(restarts, [name])[name]
+        by_itself = of_workloads(restarts, counts_of(restarts, [name]))[name]
         assert np.array_equal(together[name].values, by_itself.values)
         assert together[name].of_pair() == by_itself.of_pair()
         slow = alone(restarts, name)
@@ -58,7 +58,8 @@ def test_workloads_together_are_each_alone(restarts: list[Restart]) -> None:
 
 def test_what_was_not_measured_is_told() -> None:
     pair = Pair(candidate_first=True, base_ns=1.0, candidate_ns=1.0)
+    restarts = [Restart.of({"a": (pair,)})]
     with pytest.raises(ValueError, match="no restarts"):
-        of_workloads([], ["a"])
+        of_workloads([], {"a": ()})
     with pytest.raises(ValueError, match="no pairs of workload 'b'"):
-        of_workloads([Restart.of({"a": (pair,)})], ["a", "b"])
+        of_workloads(restarts, counts_of(restarts, ["a", "b"]))
