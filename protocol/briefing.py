@@ -101,7 +101,7 @@ class Told:
         longer among the newest."""
 
     def keep_up(self, state: CampaignState) -> None:
-        """Put what is new into words now, if anybody is told anything: after a snapshot it would have to be unpacked."""
+        """Put what is new into words, if anybody is told anything: after a snapshot it would have to be unpacked."""
         if self._from is not None:
             self._since(state, len(state.verdicts))
 

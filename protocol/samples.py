@@ -9,7 +9,6 @@ import numpy as np
 from protocol.messages import Restart
 from protocol.two_level import Array, about_mean, order_effect, pair_location, pair_variance, without_order
 
-
 Counts = Mapping[str, tuple[int, ...]]
 """How many pairs each restart holds, of each workload."""
 

@@ -208,7 +208,7 @@ def _weigh(
 def _locate(
     values: Array, pairs: Sequence[float], scales: Sequence[float], noise: Noise | None, policy: Policy
 ) -> Location:
-    """The location of each row, with calibrated variance times its scale; without calibration, on what the row shows."""
+    """Each row's location, with calibrated variance times its scale; without calibration, on what the row shows."""
     if noise is not None:
         of_pair = noise.pair_sd**2
         of_one = [s * (noise.restart_sd**2 + pair_share(of_pair, n)) for s, n in zip(scales, pairs, strict=True)]

@@ -294,7 +294,7 @@ def evaluate(
     with closing(standings(tasks, quick)) as kernels:
         for found in kernels:
             if as_json:
-                typer.echo(json.dumps(found.as_json()))
+                typer.echo(_as_json(found.as_json(), indent=None))
             elif not isinstance(found, Refused):
                 _print(found.render())
             elif len(tasks) == 1:
@@ -457,10 +457,10 @@ def techniques(
     typer.echo(shown) if isinstance(shown, str) else _print(shown)
 
 
-def _as_json(data: object) -> bytes:
+def _as_json(data: object, indent: int | None = 2) -> bytes:
     from pydantic_core import to_json  # a campaign of 1,000 agents takes the standard library a tenth of a second
 
-    return to_json(data, indent=2)
+    return to_json(data, indent=indent)
 
 
 def _print(renderable: object) -> None:
