@@ -282,6 +282,9 @@ class Task:
         try:
             with torch.no_grad():
                 return function(**arguments)
+        except NotImplementedError as error:  # what a scaffold leaves to be written says so itself
+            told = f"{error}".rstrip(".") or f"{name} is not written yet"
+            raise UserError(f"{told}.", f"Write it in {self.folder / self.spec.reference}.") from error
         except Exception as error:  # human-owned code may raise anything
             raise UserError(
                 f"{name} in {self.folder / self.spec.reference} raised {type(error).__name__}: {error}.",
