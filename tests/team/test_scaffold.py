@@ -170,7 +170,9 @@ def test_a_triton_files_own_setup_says_its_tensors(tmp_path: Path) -> None:
     shapes = [{"rows": 512, "cols": 96}, {"rows": 256, "cols": 48}, {"rows": 1024, "cols": 24}]
     assert [one.dims for one in task.workloads] == shapes  # setup takes no odd columns
     assert [one.dims for one in load_task(folder, interpreted=True).workloads] == [{"rows": 64, "cols": 48}]
-    with pytest.raises(UserError, match="not written yet: compute y from x with torch"):
+    with pytest.raises(
+        UserError, match=r"^The reference is not written yet: compute y from x with torch\. Write it in /"
+    ):
         task.reference(task.workloads[0], task.make_inputs(task.workloads[0], 0))
     text = (folder / "reference.py").read_text()
     assert "def reference(x, y, rows, cols, factor):" in text
