@@ -106,13 +106,18 @@ def landings(story: Story) -> list[dict[str, Any]]:
 
 
 def bench(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The whole way; every step's seconds are in it."""
-    seconds: dict[str, float] = {}
+    """The whole way; what is known is kept after every step, with its seconds."""
+    found: dict[str, Any] = {
+        "problem": asked.problem, "kernel": asked.kernel.name if asked.kernel else f"first, {asked.language}",
+        "held out": asked.held_out, "seconds": {}, "tried": [], "landing checks": [], "evaluated": {},
+        "evaluated at held-out shapes": [],
+    }  # fmt: skip
     begun = time.monotonic()
 
     def step(name: str) -> None:
         nonlocal begun
-        seconds[name], begun = round(time.monotonic() - begun, 1), time.monotonic()
+        found["seconds"][name], begun = round(time.monotonic() - begun, 1), time.monotonic()
+        keep(found, asked.out)
 
     os.environ["KERNELTEAM_HOME"] = str(folder / "home")
     task = made(asked, folder / "task")
@@ -121,26 +126,29 @@ def bench(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
     law.write_text(f"[policy]\ncalibration_restarts = {asked.calibration}\n")
     words = ["run", str(task), "--yes", "--experiments", str(asked.experiments), "--minutes", str(asked.minutes)]
     words += ["--agents", "1", "--seed", str(asked.seed), "--campaign", str(law)]
-    ended = campaign(words, asked.out / "kernelbench-campaign.log", 60.0 * asked.minutes + GRACE_S)
-    step("campaign")
+    found["ended"] = campaign(words, asked.out / "kernelbench-campaign.log", 60.0 * asked.minutes + GRACE_S)
     run = find_run(None).folder
     story = read_started_story(run)
+    found |= {"speedup [low, estimate, high]": direct(story.state), "staircase": list(staircase(story))}
+    found |= {"landing checks": landings(story), "tried": tried(story)}
+    step("campaign")
     exports = {"before": asked.out / "before.py", "after": asked.out / "after.py"}
     for path, place in zip(exports.values(), (task, run), strict=True):
         path.unlink(missing_ok=True)
         product("export", str(place), "-o", str(path))
     step("export")
-    listed = plainly(asked, folder, exports, sizes_of(asked.dim), times=True)
+    found["evaluated"] = plainly(asked, folder, exports, sizes_of(asked.dim), times=True)
     step("evaluation")
-    apart = [plainly(asked, folder, exports, dims, times=False) for dims in asked.held_out]
+    for dims in asked.held_out:
+        found["evaluated at held-out shapes"].append(plainly(asked, folder, exports, dims, times=False))
     step("evaluation at held-out shapes")
-    return {
-        "problem": asked.problem, "kernel": asked.kernel.name if asked.kernel else f"first, {asked.language}",
-        "held out": asked.held_out, "ended": ended, "seconds": seconds, "experiments": len(story.state.verdicts),
-        "speedup [low, estimate, high]": direct(story.state), "staircase": list(staircase(story)),
-        "landing checks": landings(story), "tried": tried(story),
-        "evaluated": listed, "evaluated at held-out shapes": apart,
-    }  # fmt: skip
+    return found
+
+
+def keep(found: dict[str, Any], out: Path) -> None:
+    """Both files, as far as it went."""
+    (out / "kernelbench-campaign.json").write_text(json.dumps(found, indent=1) + "\n")
+    (out / "kernelbench-campaign.txt").write_text("\n".join(lines(found)) + "\n")
 
 
 def sizes_of(words: list[str]) -> dict[str, int]:
@@ -150,8 +158,10 @@ def sizes_of(words: list[str]) -> dict[str, int]:
 
 def lines(found: dict[str, Any]) -> list[str]:
     """The same for a person."""
+    spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in found["seconds"].items())
     told = [
-        f"{found['problem']} ({found['kernel']}), held out {found['held out']}; {found['ended']}; {found['seconds']}"
+        f"{found['problem']} ({found['kernel']}), held out {found['held out']}",
+        f"  the campaign: {found.get('ended', 'not run')}; {spent}",
     ]
     told += [
         f"  #{one['experiment']} {one['technique']}: {one['verdict']}, {one['speedup']}x {one['parameters']}"
@@ -164,7 +174,7 @@ def lines(found: dict[str, Any]) -> list[str]:
             beside = f", {pairs} pairs" if pairs else ""
             error = one["worst error"].get(name, 0.0)
             told.append(f"      {name}: {middle:.3f}x [{low:.3f}, {high:.3f}]{beside}, error {error} of its tolerance")
-    overall = found["speedup [low, estimate, high]"].get("overall")
+    overall = found.get("speedup [low, estimate, high]", {}).get("overall")
     if overall:
         told.append(f"  main against the baseline: {overall[1]:.2f}x [{overall[0]:.2f}, {overall[2]:.2f}]")
     for name, one in found["evaluated"].items():
@@ -173,7 +183,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         told.append("      ms: " + ", ".join(f"{side} {value:.4f}" for side, value in times.items() if value))
         for side, (low, middle, high) in one["speedup"].items():
             told.append(f"      {middle:.4f}x [{low:.4f}, {high:.4f}] as fast as {side}")
-    for dims, each in zip(found["held out"], found["evaluated at held-out shapes"], strict=True):
+    for dims, each in zip(found["held out"], found["evaluated at held-out shapes"], strict=False):
         said = ", ".join(f"{name} {'right' if one['correct'] else 'WRONG'}" for name, one in each.items())
         told.append(f"  at the held-out shape {dims}: {said}")
     return told
@@ -209,8 +219,6 @@ def main() -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kt-kernelbench-", ignore_cleanup_errors=True) as name:
         found = bench(asked, Path(name))
-    (asked.out / "kernelbench-campaign.json").write_text(json.dumps(found, indent=1) + "\n")
-    (asked.out / "kernelbench-campaign.txt").write_text("\n".join(lines(found)) + "\n")
     print((asked.out / "kernelbench-campaign.txt").read_text())
     return 0 if good(found) else 1
 

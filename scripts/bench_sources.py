@@ -105,7 +105,8 @@ class Bench:
         """Make every task, then judge every kernel that has a reference; the tasks' folders tell the rows apart."""
         with ThreadPoolExecutor(SIDE_BY_SIDE) as hands:
             list(hands.map(self._made, range(len(self.rows))))
-        self.rows += [self._with_reference(one) for one in self.rows if one.task and one.reference]
+        written = [self._with_reference(one) for one in self.rows if one.task and one.reference]
+        self.rows = [*written, *self.rows]
         self._judged([one for one in self.rows if one.task])
         self._write()
 
