@@ -1,7 +1,8 @@
 """Where a campaign lives on disk, and which one a command means when it names none.
 
 ``KERNELTEAM_HOME`` or ``~/.local/share/kernelteam`` holds ``runs/<campaign>/`` with the ledger, the hub, the worktrees,
-the judge's scratch, logs and the report. Nothing is written into the user's repository.
+the judge's scratch, logs and the report; ``peaks/`` and ``programs/`` keep what every judge of this user would measure
+or compile anew. Nothing is written into the user's repository.
 """
 
 import fcntl

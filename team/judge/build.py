@@ -23,6 +23,7 @@ from team.errors import UserError
 from team.judge.compiler import Compiled, Crossing, confined, run_compiler
 from team.judge.failures import BuildFailed, Foreign
 from team.judge.timeline import TIMELINE
+from team.runs import home
 
 CPU_FLAGS = ("-O3", "-march=native")
 # No unique symbols: they would be one for all kernels of a process, and a screening loads several into one.
@@ -63,6 +64,7 @@ class Recipe:
     """Everything that decides an artifact: files by relative path, the one to compile, flags, and the time allowed.
 
     ``inspection`` is the identity of the rules under which the preprocessed text must be looked at; empty for none.
+    What is ``ours``, a program of the judge's own, is kept for all judges of this user.
     """
 
     files: Mapping[str, str]
@@ -72,6 +74,7 @@ class Recipe:
     remarks: tuple[str, ...] = ()
     inspection: str = ""
     libraries: tuple[Library, ...] = ()
+    ours: bool = False
 
     @property
     def includes(self) -> tuple[str, ...]:
@@ -160,7 +163,7 @@ class Builder:
         return replace(self._built(recipe, inspect), libraries=recipe.libraries)
 
     def _built(self, recipe: Recipe, inspect: Callable[[str], None]) -> Artifact:
-        folder = self._cache / self._key(recipe)
+        folder = (home() / "programs" if recipe.ours else self._cache) / self._key(recipe)
         known = _cached(folder)
         if known is not None:
             return known
@@ -229,7 +232,7 @@ class Builder:
     def _warden(self) -> Path:
         """The program that confines compilers; it is built without itself, from trusted text."""
         files = {name: (_WARDEN / name).read_text() for name in ("confine.cpp", "sandbox.h")}
-        recipe = Recipe(files, "confine.cpp", ("-O1", "-std=c++17"))
+        recipe = Recipe(files, "confine.cpp", ("-O1", "-std=c++17"), ours=True)
         return Builder(self._cache, self._work, confine=False).build(recipe).path
 
     def _keep_expanded(self, room: Path) -> list[str]:
@@ -248,22 +251,13 @@ class Builder:
             artifact=hashlib.sha256(artifact.read_bytes()).hexdigest(),
             remarks=(*recipe.remarks, *self._remarks_of(output)),
         )
-        staged = artifact.parent / "publish"
-        staged.mkdir()
-        artifact.rename(staged / "artifact")
-        (staged / "manifest.json").write_text(build.model_dump_json())
-        if (other := _cached(folder)) is not None:  # another builder's, which somebody may be using by now
-            return other
-        if folder.exists():  # damaged
-            shutil.rmtree(folder, ignore_errors=True)
-        try:
-            staged.rename(folder)
-        except OSError:
-            other = _cached(folder)
-            if other is None:
-                raise
-            return other
-        return Artifact(folder / "artifact", build)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as room:  # a name there appears at once or not at all
+            staged = Path(room) / "publish"
+            staged.mkdir()
+            shutil.move(artifact, staged / "artifact")
+            (staged / "manifest.json").write_text(build.model_dump_json())
+            return _published(staged, folder) or Artifact(folder / "artifact", build)
 
 
 @cache
@@ -298,6 +292,19 @@ def _cached(folder: Path) -> Artifact | None:
     except (OSError, ValueError):
         return None
     return Artifact(path, build.model_copy(update={"cached": True})) if intact else None
+
+
+def _published(staged: Path, folder: Path) -> Artifact | None:
+    """Move a build to its place, unless another builder's is there, which somebody may be using by now: that one."""
+    if (other := _cached(folder)) is not None:
+        return other
+    shutil.rmtree(folder, ignore_errors=True)  # one that is there is damaged
+    try:
+        staged.rename(folder)
+    except OSError:
+        if (other := _cached(folder)) is None:
+            raise
+    return other
 
 
 def _expanded(room: Path) -> str:

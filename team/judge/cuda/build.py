@@ -61,7 +61,8 @@ def program_recipe(target: str) -> Recipe:
     """How to build the CUDA runner."""
     folder = Path(__file__).parent.parent / "runner"
     files = {name: (folder / name).read_text() for name in ("runner.cu", "order.h", "wire.h", "sandbox.h")}
-    return Recipe(files, "runner.cu", ("-O2", "-std=c++17", architecture(target), "-Xlinker", "-z,now,-z,relro"))
+    flags = ("-O2", "-std=c++17", architecture(target), "-Xlinker", "-z,now,-z,relro")
+    return Recipe(files, "runner.cu", flags, ours=True)
 
 
 def lent_signature(signature: Signature) -> Signature:

@@ -114,7 +114,7 @@ def standalone_recipe(target: str) -> Recipe:
     folder = Path(__file__).parent.parent / "runner"
     files = {name: (folder / name).read_text() for name in ("standalone.cu", "standalone.h", "sandbox.h")}
     flags = ("-O2", "-std=c++17", "--default-stream", "per-thread", architecture(target))
-    return Recipe(files, "standalone.cu", flags)
+    return Recipe(files, "standalone.cu", flags, ours=True)
 
 
 def launch_plan(task: Task, workload: Workload | None = None, call: Signature | None = None) -> bytes:

@@ -45,7 +45,7 @@ def program_recipe() -> Recipe:
     """How to build the native runner."""
     folder = Path(__file__).parent
     files = {name: (folder / name).read_text() for name in ("runner.cpp", "wire.h", "sandbox.h")}
-    return Recipe(files, "runner.cpp", PROGRAM_FLAGS)
+    return Recipe(files, "runner.cpp", PROGRAM_FLAGS, ours=True)
 
 
 class RunnerProcess:

@@ -37,7 +37,7 @@ def tool(name: str) -> str:
 def seal_recipe() -> Recipe:
     """How to build the sandbox's library for Python processes."""
     files = {name: (_RUNNER / name).read_text() for name in ("python.cpp", "sandbox.h")}
-    return Recipe(files, "python.cpp", ("-O2", "-std=c++17", "-fPIC", "-shared"))
+    return Recipe(files, "python.cpp", ("-O2", "-std=c++17", "-fPIC", "-shared"), ours=True)
 
 
 def seal(builder: Builder) -> Artifact:

@@ -9,8 +9,20 @@ import pytest
 from campaign_bench import KERNEL, REFERENCE, TASK, Bench, git
 
 
+KEPT = ("peaks", "programs")  # what every judge of a user has in common
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first judge of all homes leaves what the others would measure or compile anew."""
+    folder = tmp_path_factory.mktemp("kept")
+    for name in KEPT:
+        (folder / name).mkdir()
+    return folder
+
+
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path, kept: Path) -> Iterator[Bench]:
     """A committed task, and the certainty that nothing of it survives the test."""
     task = tmp_path / "repo" / "kernels" / "row_energy"
     task.mkdir(parents=True)
@@ -20,6 +32,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     git(tmp_path / "repo", "add", ".")
     git(tmp_path / "repo", "commit", "-q", "-m", "a task")
     made = Bench(task, tmp_path / "home")
+    made.home.mkdir()
+    for name in KEPT:
+        (made.home / name).symlink_to(kept / name)
     yield made
     for process in made.processes():
         with suppress(psutil.Error):

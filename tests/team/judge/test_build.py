@@ -31,6 +31,18 @@ def test_the_same_content_is_built_once(builder: Builder, tmp_path: Path) -> Non
     assert not any((tmp_path / "work").iterdir())
 
 
+def test_a_program_of_the_judges_own_is_built_once_for_all_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELTEAM_HOME", str(tmp_path / "home"))
+    ours = Recipe({"k.cpp": "int f() { return 1; }"}, "k.cpp", FLAGS, ours=True)
+    built = [Builder(tmp_path / place / "cache", tmp_path / place / "work").build(ours) for place in ("one", "two")]
+    assert [one.build.cached for one in built] == [False, True]
+    assert {one.path.parent.parent for one in built} == {tmp_path / "home" / "programs"}
+    assert not any((tmp_path / "one" / "cache").iterdir())
+    assert len(list((tmp_path / "home" / "programs").iterdir())) == 2, "it and the program that confines compilers"
+
+
 def test_content_flags_and_headers_make_the_key(builder: Builder) -> None:
     text = '#include "h.h"\nint f() { return N; }'
     artifacts = {builder.build(recipe(text, h_h=f"#define N {n}")).build.artifact for n in (1, 2)}
