@@ -8,7 +8,6 @@ import psutil
 import pytest
 from campaign_bench import KERNEL, REFERENCE, TASK, Bench, git
 
-
 KEPT = ("peaks", "programs")  # what every judge of a user has in common
 
 

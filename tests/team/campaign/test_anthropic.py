@@ -14,7 +14,7 @@ from campaign_bench import KERNEL, LIGHT_LAW, Bench
 sys.path.insert(0, str(Path(__file__).parents[2] / "roles"))
 
 from messages_server import Api, Block, Request, Turn, calls, searched, serve, use
-from test_command import FAST
+from shell_mind import FAST
 
 from protocol import events as ev
 from roles.minds.anthropic.prices import TABLE, Usage
@@ -78,7 +78,7 @@ def test_without_a_key_nothing_starts(bench: Bench, monkeypatch: pytest.MonkeyPa
     assert done.returncode == 2
     (sentence,) = done.stderr.splitlines()
     assert "ANTHROPIC_API_KEY is not set. Set it" in sentence
-    assert not bench.home.exists()
+    assert not list(bench.home.glob("runs/*"))
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""One whole campaign through the command line, and everything that a user does with it afterwards."""
+"""One whole campaign through the command line, and everything that a user does with it afterwards.
+
+Its explorer is a shell script, its exploiter the built-in mind.
+"""
 
 import json
 from collections.abc import Iterator
@@ -6,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from campaign_bench import LIGHT_LAW, Bench, git
+from shell_mind import DOLLARS, TECHNIQUE, member
 
 from protocol.messages import Verdict
 from team.devices.cpu import cpu_devices
@@ -19,7 +23,8 @@ SUBMISSION_RUNS = 2
 def test_a_campaign_from_start_to_submission(bench: Bench) -> None:
     before = git(bench.task, "for-each-ref") + git(bench.task, "status", "--porcelain")
     campaign = bench.home.parent / "campaign.toml"
-    campaign.write_text(f"{LIGHT_LAW}submission_runs = {SUBMISSION_RUNS}\n")
+    team = member("explorer", bench.home.parent) + '[[agents]]\nrole = "exploiter"\nmind = "catalog"\n'
+    campaign.write_text(f"{LIGHT_LAW}submission_runs = {SUBMISSION_RUNS}\n{team}")
     done = bench.call("run", str(bench.task), "--yes", "--experiments", "3", "--campaign", str(campaign))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "explorer-1" in done.stdout
@@ -48,6 +53,13 @@ def test_a_campaign_from_start_to_submission(bench: Bench) -> None:
         if experiment.verdict is Verdict.KEEP:
             assert experiment.overall is not None
             assert experiment.overall.low > 0.0
+
+    ideas = {agent: [one for one in state.judged if one.agent == agent] for agent in state.agents}
+    assert all(ideas.values()), "both minds had one that was judged"
+    script = ideas["explorer-1"][0]
+    assert script.plan is not None
+    assert (script.plan.technique, script.verdict) == (TECHNIQUE, Verdict.KEEP), done.stdout
+    assert state.dollars >= DOLLARS, "what the script's answers say that they cost"
 
     status = json.loads(bench.call("status", "--json").stdout)
     assert status["state"] == "finished"
@@ -126,7 +138,7 @@ def test_bad_input_is_one_sentence(
     git(bench.task, "commit", "-q", "-a", "-m", "worse")
     with pytest.raises(UserError, match=says):
         scope_of(bench.task, None, None, None, None, 0)
-    assert not bench.home.exists() or not list(bench.home.glob("runs/*"))
+    assert not list(bench.home.glob("runs/*"))
 
 
 def test_a_kernel_that_does_not_build_ends_the_command_and_leaves_nothing(bench: Bench) -> None:
@@ -137,7 +149,7 @@ def test_a_kernel_that_does_not_build_ends_the_command_and_leaves_nothing(bench:
     assert done.returncode == 2, done.stdout + done.stderr
     assert "build" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not bench.home.exists() or not list(bench.home.glob("runs/*"))
+    assert not list(bench.home.glob("runs/*"))
     assert bench.gone()
 
 
