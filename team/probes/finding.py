@@ -8,6 +8,7 @@ EVERY = "every campaign"
 CUDA = "CUDA tasks"
 PROFILES = "profiles"
 CHECKS = "memory checks of CUDA kernels"
+FLASHINFER = "solutions of FlashInfer-Trace in C++ and CUDA"
 CLAUDE = "the anthropic mind"
 SANDBOX = "stronger isolation of kernels"
 

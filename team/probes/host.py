@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from team.probes.finding import EVERY, PROFILES, Finding, first_line, program
+from team.probes.finding import EVERY, FLASHINFER, PROFILES, Finding, first_line, program
 
 _GIB = 1 << 30
 
@@ -45,12 +45,18 @@ def _perf() -> Finding:
 
 
 def packages() -> Iterator[Finding]:
-    """The two packages whose version matters to a person."""
-    for name in ("ray", "torch"):
+    """The packages whose version matters to a person, and one that only some tasks need."""
+    ours = "Install with: pip install -c constraints.txt -e ."
+    wanted = (
+        ("ray", EVERY, ours),
+        ("torch", EVERY, ours),
+        ("apache-tvm-ffi", FLASHINFER, "Install it: pip install apache-tvm-ffi"),
+    )
+    for name, who, remedy in wanted:
         try:
-            yield Finding(name, True, f"{name} {version(name)}")
+            yield Finding(name, True, f"{name} {version(name)}", "", who)
         except PackageNotFoundError:
-            yield Finding(name, False, f"{name} is not installed.", "Install with: pip install -c constraints.txt -e .")
+            yield Finding(name, False, f"{name} is not installed.", remedy, who)
 
 
 def machine(run_folder: Path) -> Iterator[Finding]:

@@ -74,6 +74,11 @@ def as_kernel(definition: Definition, solution: Solution) -> str:
         raise UserError(
             f"{solution.entry_file} of solution {solution.name} is not Python: {error}.", "Mend it."
         ) from None
+    if solution.spec.language == "python" and "triton" not in taken:
+        raise UserError(
+            f"Solution {solution.name} is plain Python: it holds no kernel, and kernels alone are launched and timed.",
+            "Write it in Triton, CUDA or C++, or begin with its definition: kernelteam init DEFINITION.json",
+        )
     if solution.entry_symbol not in taken:
         raise UserError(f"Solution {solution.name} does not define {solution.spec.entry_point}.", "Correct it.")
     if ENTRY in taken:

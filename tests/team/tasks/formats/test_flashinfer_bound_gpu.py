@@ -103,6 +103,20 @@ def test_its_noise_floor_and_its_planted_gain(judge: Judge, tmp_path: Path) -> N
     assert found["found"]
 
 
+@with_tvm_ffi
+def test_what_it_allocates_is_captured_and_a_returned_copy_counts(judge: Judge, tmp_path: Path) -> None:
+    """Scratch takes the lent buffer's place, so that the output is memory of the stream's, and is copied."""
+    task = task_of(tmp_path, returning=True)
+    allocated = "    ffi::Tensor output = ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, hidden_states.shape(),"
+    scratch = allocated.replace("output", "scratch") + " hidden_states.dtype(),\n        hidden_states.device());\n"
+    tree = changed(task, tmp_path / "tree", allocated, scratch + allocated)
+    seen = judge.compare(Compare(task=str(task), base=str(task), candidate=str(tree), noise=None))
+    said("copied", seen)
+    log.info("returned as lent %s us, copied %s us", microseconds(seen, "base"), microseconds(seen, "candidate"))
+    assert seen.outcome is Outcome.MEASURED, seen.detail
+    assert set(seen.launching.values()) == {"graph"}
+
+
 OWN_STREAM = f"""\
 static cudaStream_t own = nullptr;
     if (own == nullptr) cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
