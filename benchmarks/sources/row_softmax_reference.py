@@ -4,8 +4,8 @@ import torch
 
 
 def reference(x, y, rows, cols):
-    """x (rows, cols) -> y (rows, cols), written in place."""
-    y.copy_(torch.softmax(x, dim=-1))
+    """x (rows, cols) -> y (rows, cols), written in place; a row adds up to its length."""
+    y.copy_(torch.softmax(x, dim=-1) * cols)
 
 
 def workload_model(rows, cols):
