@@ -11,7 +11,7 @@ from team.judge.cuda.ptxas import kernel_uses
 from team.judge.tvm_ffi import header_flags
 from team.tasks.spec import TaskSpec
 
-_REMARK = re.compile(r":(\d+):\d+: (optimized|missed): (.*)$")
+_REMARK = re.compile(r"^([^:]+):(\d+):\d+: (optimized|missed): (.*)$")
 _MOST = 24
 
 
@@ -52,7 +52,7 @@ def _on_cpu(spec: TaskSpec, tree: Path, commit: str) -> ProfileReport:
             *_headers(spec), str(tree / spec.source), "-o", f"{scratch}/kernel.so",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=spec.build.timeout_s, check=False)
-    remarks = _remarks(done.stderr)
+    remarks = _remarks(done.stderr, spec, tree)
     optimised = sum(kind == "optimized" for kind, _ in remarks)
     return ProfileReport(
         commit=commit,
@@ -68,11 +68,12 @@ def _headers(spec: TaskSpec) -> tuple[str, ...]:
     return header_flags() if spec.build.binding == "tvm-ffi" else ()
 
 
-def _remarks(stderr: str) -> list[tuple[str, str]]:
-    """(kind, 'line N: remark') without repeats, the optimised loops first."""
+def _remarks(stderr: str, spec: TaskSpec, tree: Path) -> list[tuple[str, str]]:
+    """(kind, 'line N: remark') of the files that may be edited, without repeats, the optimised loops first."""
+    shown = {str(tree / name): f"{name} " * (len(spec.editable_files) > 1) for name in spec.editable_files}
     found: dict[tuple[str, str], None] = {}
     for line in stderr.splitlines():
         match = _REMARK.search(line)
-        if match and "loop" in match[3]:
-            found[(match[2], f"line {match[1]}: {match[2]}: {match[3].strip()}")] = None
+        if match and match[1] in shown and "loop" in match[4]:
+            found[(match[3], f"{shown[match[1]]}line {match[2]}: {match[3]}: {match[4].strip()}")] = None
     return sorted(found, key=lambda remark: remark[0] != "optimized")

@@ -15,6 +15,7 @@ from team.cli import app
 from team.devices import has_gpu
 from team.devices.cpu import cpu_devices
 from team.errors import UserError
+from team.evidence.compiled import compiler_report
 from team.judge import tvm_ffi
 from team.judge.failures import Forbidden
 from team.judge.judge import Judge
@@ -201,6 +202,15 @@ def test_it_is_timed_against_another(judge: Judge, tmp_path: Path) -> None:
     assert seen.outcome is Outcome.MEASURED, seen.detail
     pairs = [pair for restart in seen.restarts for found in restart.pairs.values() for pair in found]
     assert sum(pair.base_ns for pair in pairs) > 1.5 * sum(pair.candidate_ns for pair in pairs)
+
+
+@pytest.mark.slow
+@with_tvm_ffi
+def test_the_compilers_remarks_are_those_on_its_own_files(tmp_path: Path) -> None:
+    task = imported(tmp_path)
+    remarks = compiler_report(read_spec(task), task, "").remarks
+    assert any(one.startswith("main.cpp line ") for one in remarks)
+    assert all(one.startswith(("main.cpp line ", "lib/scaled.h line ")) for one in remarks)
 
 
 @pytest.mark.slow
