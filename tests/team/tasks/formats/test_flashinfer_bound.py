@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bound_solutions import GATHER, RETURNING, on_disk, rmsnorm, told, with_tvm_ffi
-from test_flashinfer_import import AXPY
+from test_flashinfer_import import AXPY, dataset
 
 from protocol.messages import Measurement, Outcome
 from team.cli import app
@@ -188,6 +188,71 @@ def test_a_solution_may_return_its_outputs(judge: Judge, tmp_path: Path) -> None
     assert wrong.outcome is Outcome.INCORRECT, wrong.detail
     itself = checked(judge, task, tmp_path / "itself", (last, last.replace("return y", "return places")))
     assert itself.outcome is Outcome.CRASHED, itself.detail
+
+
+KINDS = {
+    "name": "axpy_n",
+    "op_type": "misc",
+    "axes": {"M": {"type": "var"}, "W": {"type": "const", "value": 8}},
+    "inputs": {
+        "x": {"shape": ["M", "W"], "dtype": "float32"},
+        "n": {"shape": None, "dtype": "int64"},
+        "by": {"shape": ["M"], "dtype": "bfloat16"},
+        "flag": {"shape": None, "dtype": "bool"},
+        "whole": {"shape": [], "dtype": "float32"},
+    },
+    "outputs": {"y": {"shape": ["M", "W"], "dtype": "float32"}, "z": {"shape": ["M", "W"], "dtype": "float32"}},
+    "reference": "def run(x, n, by, flag, whole):\n    y = n * x * by.float()[:, None] + whole\n"
+    "    return y, (-y if flag else y)\n",
+}
+PAIR = "Tuple<ffi::Tensor, ffi::Tensor>"
+SEVERAL = """\
+#include <cstdint>
+#include <cstring>
+
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/container/tuple.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+namespace ffi = tvm::ffi;
+
+ffi::RESULT both(ffi::TensorView x, int64_t n, ffi::TensorView by, bool flag, ffi::TensorView whole) {
+    auto y = ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, x.shape(), x.dtype(), x.device());
+    auto z = ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, x.shape(), x.dtype(), x.device());
+    const int64_t width = x.size(1);
+    for (int64_t at = 0; at < x.numel(); at++) {
+        const uint32_t bits = static_cast<uint32_t>(static_cast<const uint16_t*>(by.data_ptr())[at / width]) << 16;
+        float factor;
+        std::memcpy(&factor, &bits, sizeof factor);
+        const float value = static_cast<float>(n) * static_cast<const float*>(x.data_ptr())[at] * factor;
+        static_cast<float*>(y.data_ptr())[at] = value + *static_cast<const float*>(whole.data_ptr());
+        static_cast<float*>(z.data_ptr())[at] = (flag ? -1.0f : 1.0f) * static_cast<float*>(y.data_ptr())[at];
+    }
+    return GIVEN;
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, both);
+"""
+
+
+@pytest.mark.slow
+@with_tvm_ffi
+@pytest.mark.parametrize(("returned", "given"), [("Array<ffi::Tensor>", "{y, z}"), (PAIR, f"ffi::{PAIR}(y, z)")])
+def test_numbers_of_all_kinds_go_in_and_several_outputs_come_back(
+    returned: str, given: str, judge: Judge, tmp_path: Path
+) -> None:
+    text = SEVERAL.replace("RESULT", returned).replace("GIVEN", given)
+    path = on_disk(tmp_path / "data", told(text, destination_passing_style=False))
+    numbers = {"n": {"type": "scalar", "value": 3}, "flag": {"type": "scalar", "value": True}}
+    line = {"definition": "axpy_n", "workload": {"uuid": "w1", "axes": {"M": 4}, "inputs": numbers}}
+    dataset(tmp_path / "data", KINDS, [line])
+    task, _ = import_foreign(path, tmp_path / "task", "triton", "fp32", {})
+    right = checked(judge, task, tmp_path / "right")
+    assert right.outcome is Outcome.MEASURED, right.detail
+    swapped = checked(judge, task, tmp_path / "swapped", (given, given.replace("y, z", "z, y")))
+    assert swapped.outcome is Outcome.INCORRECT, swapped.detail
 
 
 @pytest.mark.slow
