@@ -1,12 +1,15 @@
-"""Tests that need GPUs are collected everywhere and skipped, with the reason, where there are too few."""
+"""One warm judge for everybody; and tests that need GPUs are skipped, with the reason, where there are too few."""
 
 import os
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
 
 from team.devices import count_cuda
+from team.devices.cpu import cpu_devices
 from team.errors import UserError
+from team.judge.client import Judge
 
 pytest_plugins = ["two_at_once"]
 
@@ -20,6 +23,13 @@ def every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(_VISIBLE, raising=False)
     if _FOUND is not None:
         monkeypatch.setenv(_VISIBLE, _FOUND)
+
+
+@pytest.fixture(scope="session")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """One warm judge of a core for all tests that do not end it."""
+    with Judge(cpu_devices(1)[0], tmp_path_factory.mktemp("judge")) as warm:
+        yield warm
 
 
 @cache

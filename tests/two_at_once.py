@@ -15,7 +15,7 @@ import pytest
 
 WORKERS = 2  # a judge pins its runners to one core and works on another, so more would only wait for each other
 ALONE = (
-    "tests/gallery/test_gallery.py",
+    "tests/gallery/test_gallery_timed.py",
     "tests/team/campaign/",
     "tests/team/judge/test_cpu_roofs.py",
     "tests/team/judge/test_cuda_loop.py",

@@ -4,7 +4,6 @@ Its explorer is a shell script, its exploiter the built-in mind.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from campaign_bench import LIGHT_LAW, Bench, git
 from shell_mind import DOLLARS, TECHNIQUE, member
 
 from protocol.messages import Verdict
-from team.devices.cpu import cpu_devices
 from team.errors import UserError
 from team.judge.client import Judge
 from team.scope import scope_of
@@ -97,12 +95,6 @@ def _check_submission(bench: Bench) -> None:
         assert heading in note
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    with Judge(cpu_devices(1)[0], tmp_path_factory.mktemp("judge")) as judge:
-        yield judge
-
-
 class Lent:
     """The warm judge in place of a new one for each scope."""
 
@@ -130,10 +122,10 @@ class Lent:
     ],
 )
 def test_bad_input_is_one_sentence(
-    bench: Bench, warm: Judge, monkeypatch: pytest.MonkeyPatch, name: str, text: str, says: str
+    bench: Bench, judge: Judge, monkeypatch: pytest.MonkeyPatch, name: str, text: str, says: str
 ) -> None:
     monkeypatch.setenv("KERNELTEAM_HOME", str(bench.home))
-    monkeypatch.setattr("team.scope.Judge", Lent(warm))
+    monkeypatch.setattr("team.scope.Judge", Lent(judge))
     (bench.task / name).write_text(text)
     git(bench.task, "commit", "-q", "-a", "-m", "worse")
     with pytest.raises(UserError, match=says):

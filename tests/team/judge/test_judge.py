@@ -3,29 +3,23 @@
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
+from judge_processes import command_of, runners_of
 from tasks_on_disk import ONCE, TWICE, write_task, write_tree
 
 from protocol.messages import Noise, Outcome
 from protocol.sequential import decide
-from team.devices.cpu import cpu_devices
 from team.errors import UserError
 from team.judge.client import Judge
-from team.judge.failures import BaselineBroken, JudgeDied
+from team.judge.failures import BaselineBroken
 from team.judge.request import Calibrate, Check, Compare, Identity, Screen
 from team.tasks.spec import read_spec
-
-
-def runners_of(judge: Judge) -> list[psutil.Process]:
-    return [] if judge.pid is None else psutil.Process(judge.pid).children(recursive=True)
 
 
 def test_half_the_work_is_seen_as_twice_as_fast(judge: Judge, tmp_path: Path) -> None:
@@ -178,7 +172,7 @@ def test_a_runner_killed_from_outside_gets_a_second_chance(judge: Judge, tmp_pat
     def kill_one_runner() -> None:
         while not killed:
             for process in runners_of(judge):
-                if process.is_running() and "artifact" in " ".join(_command(process)):
+                if process.is_running() and "artifact" in " ".join(command_of(process)):
                     os.kill(process.pid, signal.SIGKILL)
                     killed.append(process.pid)
                     return
@@ -191,49 +185,6 @@ def test_a_runner_killed_from_outside_gets_a_second_chance(judge: Judge, tmp_pat
     assassin.join()
     assert killed
     assert seen.outcome is Outcome.MEASURED, seen.detail
-
-
-def test_a_dead_judge_takes_its_runners_along(tmp_path: Path, scratch: Path) -> None:
-    shutil.copytree(scratch / "cache", tmp_path / "scratch" / "cache")
-    task = write_task(tmp_path / "task", "    for (volatile int go = 1; go;) {}\n")
-    judge = Judge(cpu_devices(1)[0], tmp_path / "scratch")
-    judge.start()
-    seen: list[psutil.Process] = []
-
-    def kill_when_running() -> None:
-        while not seen:
-            seen.extend(process for process in runners_of(judge) if "artifact" in " ".join(_command(process)))
-        judge.kill()
-
-    assassin = threading.Thread(target=kill_when_running)
-    assassin.start()
-    with pytest.raises(JudgeDied):
-        judge.check(Check(task=str(task), tree=str(task)))
-    assassin.join()
-    _, alive = psutil.wait_procs(seen, timeout=5)
-    assert not alive
-    judge.close()
-    assert not any((tmp_path / "scratch" / "work").iterdir())
-
-
-def test_closing_leaves_no_process_and_no_work(tmp_path: Path, scratch: Path) -> None:
-    shutil.copytree(scratch / "cache", tmp_path / "scratch" / "cache")
-    task = write_task(tmp_path / "task", ONCE)
-    with Judge(cpu_devices(1)[0], tmp_path / "scratch") as judge:
-        judge.check(Check(task=str(task), tree=str(task)))
-        assert not runners_of(judge)
-        assert judge.pid is not None
-        process = psutil.Process(judge.pid)
-    assert not process.is_running()
-    assert not any((tmp_path / "scratch" / "work").iterdir())
-    assert not any((tmp_path / "scratch" / "empty").iterdir())
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
 
 
 def test_identity_tells_equal_bits_from_equal_enough(judge: Judge, tmp_path: Path) -> None:
