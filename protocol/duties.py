@@ -69,8 +69,7 @@ def _all_exhausted(state: CampaignState, now: float) -> bool:
 
 def finished(state: CampaignState, now: float) -> str:
     """Why the campaign is over: nothing runs, nothing waits to land, the last word on main is measured; else empty."""
-    why = ending(state, now)
-    return why if why and _is_finished(state) else ""
+    return ending(state, now) if _is_finished(state) else ""
 
 
 def _is_finished(state: CampaignState) -> bool:

@@ -105,8 +105,11 @@ def ranked(state: CampaignState, agent: str) -> tuple[Finding, ...]:
 def _elsewhere(state: CampaignState, near: set[int], most: int) -> Iterator[Finding]:
     """The newest findings outside an agent's direction, ranked."""
     newest = range(max(0, len(state.findings) - most), len(state.findings))
+    older = (place for place in reversed(state.tampered[-most:]) if place not in newest)
     ranks: tuple[list[Finding], ...] = [], [], []
-    for place in sorted({*state.tampered[-most:], *newest} - near, reverse=True):
+    for place in chain(reversed(newest), older):
+        if place in near:
+            continue
         finding = state.findings[place]
         ranks[0 if finding.kind == "tampered" else 1 if finding.positive else 2].append(finding)
     return chain.from_iterable(ranks)

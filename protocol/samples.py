@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocol.messages import Restart
 from protocol.two_level import Array, about_mean, order_effect, pair_location, pair_variance, without_order
@@ -57,10 +59,9 @@ def _of_alike(
     """Samples of workloads that have ``counts`` pairs in the restarts; arrays are (workload, restart, pair)."""
     parts = [restart.pairs[name] for name in names for restart in restarts]
     shape = len(names), sum(counts)
-    base = np.array(list(chain.from_iterable([part.base_ns for part in parts]))).reshape(shape)
-    candidate = np.array(list(chain.from_iterable([part.candidate_ns for part in parts]))).reshape(shape)
-    orders = bytes(chain.from_iterable([part.candidate_first for part in parts]))
-    first = np.frombuffer(orders, dtype=np.bool_).reshape(shape)
+    first = _column([part.candidate_first for part in parts], np.bool_, shape)
+    base = _column([part.base_ns for part in parts], np.float64, shape)
+    candidate = _column([part.candidate_ns for part in parts], np.float64, shape)
     ratios = np.log(base / candidate)
     flat = without_order(ratios, first, order_effect(ratios, first)[:, None])
     groups = _grouped(flat, counts)
@@ -68,6 +69,10 @@ def _of_alike(
     values = located[0] if len(located) == 1 else np.concatenate(located, axis=1)
     for row, name in enumerate(names):
         yield name, Samples(values[row], shape[1] / len(counts), tuple([group[row] for group in groups]))
+
+
+def _column(parts: Sequence[Sequence[Any]], dtype: type[np.generic], shape: tuple[int, int]) -> NDArray[Any]:
+    return np.fromiter(chain.from_iterable(parts), dtype, shape[0] * shape[1]).reshape(shape)
 
 
 def _grouped(flat: Array, counts: tuple[int, ...]) -> list[Array]:

@@ -21,7 +21,7 @@ from protocol.record import CampaignState, ExperimentState
 from protocol.state import apply
 from protocol.wire import WireError, decode, pack
 
-EVERY = 1500
+EVERY = 2000
 SHARE = 40
 """Events between two snapshots, which is what a reader folds at most beyond one: so many, or that part of the ledger.
 

@@ -153,16 +153,15 @@ def order_effect(ratios: Array, candidate_first: Flags) -> Array:
     wanted = np.array([candidate_first, ~candidate_first])
     count = np.add.reduce(wanted, axis=-1, dtype=np.int64)
     medians = _medians(np.where(wanted, ratios, np.inf), count)
-    return np.where((count[0] > 0) & (count[1] > 0), 0.5 * (medians[0] - medians[1]), 0.0)
+    return np.where(count[0] * count[1] > 0, 0.5 * (medians[0] - medians[1]), 0.0)
 
 
 def _medians(values: Array, count: NDArray[np.int64]) -> Array:
-    """Median of the ``count`` smallest of the last axis, which are the finite ones; 0 where there is none."""
-    ordered = np.sort(values, axis=-1).reshape(-1, values.shape[-1])
-    last = np.maximum(count - 1, 0).ravel()
-    row = np.arange(len(ordered))
-    middle = 0.5 * (ordered[row, last // 2] + ordered[row, (last + 1) // 2])
-    return np.where(count > 0, middle.reshape(count.shape), 0.0)
+    """Median of the ``count`` smallest of the last axis; where that is none, the smallest."""
+    ordered = np.sort(values, axis=-1).ravel()
+    rows = np.arange(count.size, dtype=np.int64).reshape(count.shape) * values.shape[-1]
+    last = np.maximum(count - 1, 0)
+    return 0.5 * (ordered[rows + (last >> 1)] + ordered[rows + (last + 1 >> 1)])
 
 
 def without_order(ratios: Array, candidate_first: Flags, effect: Array) -> Array:
