@@ -17,7 +17,7 @@ from bound_solutions import rmsnorm, with_tvm_ffi
 from protocol.messages import Measurement, Outcome
 from team.devices import discover
 from team.judge.client import Judge
-from team.judge.request import Calibrate, Check, Compare
+from team.judge.request import Calibrate, Check, Compare, Sanitize
 from team.tasks.formats.entry import import_foreign
 from team.tasks.formats.flashinfer.importing import import_problem
 from team.tasks.formats.flashinfer.official import INSTALL
@@ -148,6 +148,18 @@ def test_what_is_wrong_is_caught_as_in_other_languages(judge: Judge, tmp_path: P
         if seen.outcome is not outcome:
             failed.append(f"{name}: {seen.outcome.value}, {seen.detail}")
     assert not failed
+
+
+@with_tvm_ffi
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="compute-sanitizer is not on the path")
+def test_the_sanitizer_watches_it_with_its_library(judge: Judge, tmp_path: Path) -> None:
+    task = task_of(tmp_path, name="rmsnorm_h128")
+    beyond = changed(task, tmp_path / "beyond", "(rows), threads", "(rows + 1), threads")
+    for name, tree, status in (("right", task, "clean"), ("beyond", beyond, "found")):
+        asked = Sanitize(task=str(task), base=str(task), candidate=str(tree), tools=("memcheck",))
+        (told,) = judge.sanitize(asked)
+        log.info("%s: %s", name, told)
+        assert told.status == status
 
 
 @pytest.mark.skipif(PLACE not in os.environ, reason=f"{PLACE} names no folder; {INSTALL}")
