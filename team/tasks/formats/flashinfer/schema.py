@@ -4,6 +4,7 @@ Unknown keys are dropped, since producers add their own; everything that is used
 """
 
 import ast
+import re
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -63,6 +64,15 @@ class Definition(_Record):
     @classmethod
     def _absent(cls, value: object) -> object:
         return () if value is None else value
+
+    @field_validator("reference")
+    @classmethod
+    def _run(cls, value: str) -> str:
+        """FlashInfer's own trace layer calls the reference ``_NAME_reference``; everywhere else it is ``run``."""
+        tree = _parsed(value, "exec", "the reference")
+        names = [node.name for node in getattr(tree, "body", []) if isinstance(node, ast.FunctionDef)]
+        found = [name for name in names if re.fullmatch(r"_\w+_reference", name)]
+        return value if "run" in names or len(found) != 1 else re.sub(rf"\b{found[0]}\b", "run", value)
 
     @model_validator(mode="after")
     def _coherent(self) -> "Definition":

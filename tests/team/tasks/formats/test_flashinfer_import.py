@@ -215,6 +215,13 @@ def test_an_edited_reference_is_noticed(tmp_path: Path) -> None:
         load_task(tmp_path / "task")
 
 
+def test_a_definition_of_flashinfers_own_trace_layer(tmp_path: Path) -> None:
+    theirs = {**AXPY, "reference": AXPY["reference"].replace("def run", "def _axpy_reference"), "check": {}, "init": 1}
+    path = dataset(tmp_path, theirs)
+    assert read_definition(path) == Definition.model_validate(AXPY)
+    assert_runs(load_task(import_problem(path, tmp_path / "task", first="def run_kernel(x, y):\n    pass\n").folder))
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     path = dataset(tmp_path)
     import_problem(path, tmp_path / "task")
