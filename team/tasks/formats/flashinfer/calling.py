@@ -5,6 +5,7 @@ Text in, text out: a few lines are appended to a file, nothing is executed.
 
 import ast
 import json
+from typing import NamedTuple
 
 from team.errors import UserError
 from team.tasks.formats.flashinfer.schema import Definition, Solution
@@ -14,8 +15,16 @@ _SYMBOLS = ("run", "solution_run")
 _PYTHON = ("python", "triton")
 
 
-def with_entry_point(definition: Definition, text: str) -> tuple[str, str]:
-    """A kernel's file with an entry point that takes inputs, then outputs to write into; and the entry point's name."""
+class Entry(NamedTuple):
+    """A kernel's file with an entry point, its name, and whether it takes outputs to write into or returns them."""
+
+    text: str
+    symbol: str
+    in_place: bool
+
+
+def with_entry_point(definition: Definition, text: str) -> Entry:
+    """The file with an entry point that takes the inputs, and behind them the outputs if the kernel does so as well."""
     tree = ast.parse(text)
     kernel = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == ENTRY), None)
     if kernel is None:
@@ -33,11 +42,15 @@ def with_entry_point(definition: Definition, text: str) -> tuple[str, str]:
             f"{ENTRY} wants '{strange[0]}', which a caller of {definition.name} does not have.",
             "Take inputs, outputs and axes of the definition alone.",
         )
+    returned = _returns(kernel)
+    from_outputs = any(values.get(name, "").partition(".")[0] in definition.outputs for name in wanted)
+    if returned and not from_outputs and kernel.args.kwarg is None:
+        return _returning(definition, text, symbol, [name for name in wanted if name in values])
     if kernel.args.kwarg is not None:
         wanted = [*wanted, *(name for name in values if name not in wanted)]
     call = ", ".join(f"{name}={values[name]}" for name in wanted if name in values)
     lines = [f"\n\ndef {symbol}({', '.join([*definition.inputs, *definition.outputs])}):"]
-    if _returns(kernel):
+    if returned:
         outputs = ", ".join(definition.outputs)
         names = ", ".join(json.dumps(name) for name in definition.outputs)
         lines += [
@@ -52,7 +65,20 @@ def with_entry_point(definition: Definition, text: str) -> tuple[str, str]:
         ]
     else:
         lines += [f"    {ENTRY}({call})"]
-    return text.rstrip("\n") + "\n".join([*lines, ""]), symbol
+    return Entry(text.rstrip("\n") + "\n".join([*lines, ""]), symbol, True)
+
+
+def _returning(definition: Definition, text: str, symbol: str, wanted: list[str]) -> Entry:
+    """An entry point that returns what the kernel does, in the order of the outputs."""
+    values = _values(definition)
+    call = f"{ENTRY}({', '.join(f'{name}={values[name]}' for name in wanted)})"
+    names = ", ".join(json.dumps(name) for name in definition.outputs)
+    lines = [
+        f"\n\ndef {symbol}({', '.join(definition.inputs)}):",
+        f"    found = {call}",
+        f"    return tuple(found[name] for name in ({names},)) if isinstance(found, dict) else found",
+    ]
+    return Entry(text.rstrip("\n") + "\n".join([*lines, ""]), symbol, False)
 
 
 def as_kernel(definition: Definition, solution: Solution) -> str:

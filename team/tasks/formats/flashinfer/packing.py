@@ -39,12 +39,12 @@ def pack(trusted: Path, tree: Path, author: str = AUTHOR) -> Solution:
         raise UserError(f"There is no {spec.source} in {tree}.", "Export a tree of this task.")
     if any(CASE in workload.dims for workload in spec.workloads) and f"{CASE}=" in texts[spec.source]:
         raise UserError(f"The kernel asks for '{CASE}', which only this task has.", "Take the recorded tensors alone.")
-    texts[spec.source], symbol = with_entry_point(definition, texts[spec.source])
+    texts[spec.source], symbol, in_place = with_entry_point(definition, texts[spec.source])
     build = BuildSpec(
         language="triton",
         target_hardware=("cuda",),
         entry_point=f"{spec.source}::{symbol}",
-        destination_passing_style=True,
+        destination_passing_style=in_place,
     )
     return _named(definition.name, definition.name, author, build, texts)
 

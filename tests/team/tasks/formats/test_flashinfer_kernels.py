@@ -13,7 +13,11 @@ from team.judge.check import Checker, Record
 from team.judge.inputs import InputSource
 from team.judge.kernels import KernelShop
 from team.judge.triton.bench import InterpretingBench
-from team.tasks.formats.flashinfer.importing import import_problem
+from team.tasks.formats.flashinfer.calling import as_kernel
+from team.tasks.formats.flashinfer.dataset import read_definition
+from team.tasks.formats.flashinfer.importing import first_kernel, import_problem
+from team.tasks.formats.flashinfer.packing import pack
+from team.tasks.formats.flashinfer.schema import Solution
 
 SOLUTIONS = Path(__file__).parent / "solutions"
 DSA = "dsa_paged/dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
@@ -74,3 +78,45 @@ def test_a_better_kernel_is_right(name: str, file: str, judged: Callable[[Path, 
     (tree / "kernel.py").write_text((SOLUTIONS / file).read_text())
     record = judged(folder, tree)
     assert record.checks["small"].worst <= 1.0
+
+
+STYLES = {
+    "in place": ("hidden_states, weight, output", "", ""),
+    "returning": ("hidden_states, weight", "    output = torch.empty_like(hidden_states)\n", "    return output\n"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES)
+def test_a_solution_is_judged_in_either_style(
+    style: str, judged: Callable[[Path, Path], Record], tmp_path: Path
+) -> None:
+    """What is exported passes again, whichever way it was called at first."""
+    name = "rmsnorm/rmsnorm_h128"
+    definition = read_definition(trace_root() / "definitions" / f"{name}.json")
+    kernel, call = str(first_kernel(definition)).split("def run_kernel(hidden_states, weight, output, batch_size, ")
+    taken, before, after = STYLES[style]
+    body = call.partition(":\n")[2].replace("batch_size", "hidden_states.shape[0]").replace("hidden_size", "128")
+    solution = {
+        "name": "rms",
+        "definition": definition.name,
+        "author": "somebody",
+        "spec": {
+            "language": "triton",
+            "target_hardware": ["cuda"],
+            "entry_point": "main.py::run",
+            "destination_passing_style": style == "in place",
+        },
+        "sources": [
+            {"path": "main.py", "content": f"import torch\n{kernel}def run({taken}):\n{before}{body.rstrip()}\n{after}"}
+        ],
+    }
+    folder = tmp_path / "task"
+    first = as_kernel(definition, Solution.model_validate(solution))
+    import_problem(trace_root() / "definitions" / f"{name}.json", folder, first=first)
+    assert judged(folder, folder).checks["small"].worst <= 1.0
+    assert pack(folder, folder).spec.destination_passing_style is (style == "in place")
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "kernel.py").write_text(as_kernel(definition, pack(folder, folder)))
+    assert judged(folder, again).checks["small"].worst <= 1.0

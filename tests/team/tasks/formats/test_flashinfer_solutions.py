@@ -39,28 +39,41 @@ from team.tasks.task import load_task
 DEFINITION = Definition.model_validate(AXPY)
 IN_PLACE = "def run_kernel(x, places, y, a, M, W):\n    assert (M, W) == tuple(x.shape)\n    y.copy_(a * x)\n"
 RETURNING = "def run_kernel(x, a, **rest):\n    assert rest['M'] == len(rest['places'])\n    return a * x\n"
+PLAIN = "def run_kernel(x, M, a):\n    assert M == len(x)\n    return a * x\n"
 BY_NAME = "def run_kernel(x, a, unused=3):\n    return {'y': a * x}\n"
 
 
-def called(text: str, symbol: str) -> torch.Tensor:
-    """What the entry point leaves in the output that it is given."""
+def called(text: str, symbol: str, in_place: bool) -> torch.Tensor:
+    """What the entry point leaves in the output that it is given, or returns."""
     module = types.ModuleType("solution")
     exec(text, module.__dict__)
     x, y = torch.arange(16.0).view(2, 8), torch.full((2, 8), math.nan)
-    assert getattr(module, symbol)(x, 3.0, torch.zeros(2, dtype=torch.int32), y) is None
+    given = (x, 3.0, torch.zeros(2, dtype=torch.int32))
+    if in_place:
+        assert getattr(module, symbol)(*given, y) is None
+    else:
+        found = getattr(module, symbol)(*given)
+        (y,) = found if isinstance(found, tuple) else (found,)
     assert torch.equal(y, 3.0 * x)
     return y
 
 
-@pytest.mark.parametrize("text", [IN_PLACE, RETURNING, BY_NAME])
-def test_an_entry_point_takes_inputs_then_outputs(text: str) -> None:
-    called(*with_entry_point(DEFINITION, text))
+BOTH = "def run_kernel(x, y, a):\n    return y.copy_(a * x)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "in_place"), [(IN_PLACE, True), (RETURNING, True), (BOTH, True), (BY_NAME, False), (PLAIN, False)]
+)
+def test_an_entry_point_takes_outputs_or_returns_them_as_its_kernel_does(text: str, in_place: bool) -> None:
+    entry = with_entry_point(DEFINITION, text)
+    assert entry.in_place is in_place
+    called(*entry)
 
 
 def test_an_entry_point_avoids_names_that_are_taken() -> None:
-    text, symbol = with_entry_point(DEFINITION, "def run():\n    pass\n\n\n" + IN_PLACE)
-    assert symbol == "solution_run"
-    called(text, symbol)
+    entry = with_entry_point(DEFINITION, "def run():\n    pass\n\n\n" + IN_PLACE)
+    assert entry.symbol == "solution_run"
+    called(*entry)
 
 
 def test_an_entry_point_cannot_give_what_nobody_has() -> None:
@@ -97,7 +110,8 @@ def test_a_solution_becomes_a_first_kernel_and_a_solution_again(text: str, passi
     made = import_problem(dataset(tmp_path), tmp_path / "task", first=kernel)
     assert not any("write run_kernel" in remark for remark in made.remarks)
     packed = pack(tmp_path / "task", tmp_path / "task")
-    called(packed.sources[0].content, packed.entry_symbol)
+    assert packed.spec.destination_passing_style is passing
+    called(packed.sources[0].content, packed.entry_symbol, passing)
 
 
 def test_solutions_that_cannot_be_judged_say_why() -> None:
