@@ -380,7 +380,7 @@ def init(
         Path,
         typer.Argument(
             help="a kernel with solve(...), a Triton file with run_kernel, a KernelBench or GPU MODE problem, "
-            "a FlashInfer-Trace definition, or a PyTorch function as FILE.py:FUNCTION"
+            "a FlashInfer-Trace definition or solution, or a PyTorch function as FILE.py:FUNCTION"
         ),
     ],
     folder: Annotated[Path | None, typer.Option("--folder", help="where the task is made; default: beside it")] = None,

@@ -102,7 +102,7 @@ def as_kernel(definition: Definition, solution: Solution) -> str:
         ) from None
     if solution.spec.language == "python" and "triton" not in taken:
         raise UserError(
-            f"Solution {solution.name} is plain Python: it holds no kernel, and kernels alone are launched and timed.",
+            f"Solution {solution.name} is Python without Triton, and only kernels that the judge builds are launched.",
             "Write it in Triton, CUDA or C++, or begin with its definition: kernelteam init DEFINITION.json",
         )
     if solution.entry_symbol not in taken:
