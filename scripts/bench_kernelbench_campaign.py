@@ -163,10 +163,9 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"{found['problem']} ({found['kernel']}), held out {found['held out']}",
         f"  the campaign: {found.get('ended', 'not run')}; {spent}",
     ]
-    told += [
-        f"  #{one['experiment']} {one['technique']}: {one['verdict']}, {one['speedup']}x {one['parameters']}"
-        for one in found["tried"]
-    ]
+    for one in found["tried"]:
+        gained = f", {one['speedup']}x" if one["speedup"] else ""
+        told.append(f"  #{one['experiment']} {one['technique']}: {one['verdict']}{gained} {one['parameters']}")
     for one in found["landing checks"]:
         told.append(f"  landing check of #{one['experiment']}: {one['outcome']}, {one['ended']}")
         for name, (low, middle, high) in one["speedup"].items():

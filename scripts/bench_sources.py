@@ -1,6 +1,6 @@
 """From each source that ``kernelteam init`` takes to a judged baseline, with the commands that a user types.
 
-    python scripts/bench_sources.py --out DIR [--trace DIR] [--seconds 190] [--only PART ...]
+    python scripts/bench_sources.py --out DIR [--trace DIR] [--seconds 280] [--only PART ...]
 
 Every source of ``SOURCES`` is given to ``kernelteam init``, several side by side; what came of it goes to one
 ``kernelteam eval --quick``, task after task: right by the judge, and timed with an interval. Where there is no baseline
@@ -205,7 +205,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     known = os.environ.get("KERNELTEAM_FLASHINFER_TRACE", ROOT.parent / "shared" / "data" / "flashinfer-trace")
     parser.add_argument("--trace", type=Path, default=Path(known))
-    parser.add_argument("--seconds", type=float, default=190.0)
+    parser.add_argument("--seconds", type=float, default=280.0)
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="of a source's name")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
