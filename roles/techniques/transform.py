@@ -1,6 +1,7 @@
 """What a transform is: it finds sites in a source text and rewrites one of them, or refuses by finding none."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -83,19 +84,19 @@ class Transform(Protocol):
         ...
 
 
-class TreeTransform:
+class TreeTransform(ABC):
     """A transform on the syntax tree: subclasses say where (``matches``) and how (``rewrite``)."""
 
     choices: ClassVar[Choices] = MappingProxyType({})
     grammar: ClassVar[Grammar] = "cpp"
 
+    @abstractmethod
     def matches(self, source: Source) -> Iterator[Match]:
         """Every place where the edit is proven sound."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rewrite(self, source: Source, match: Match, parameters: Mapping[str, Parameter]) -> str:
         """The text with one match rewritten."""
-        raise NotImplementedError
 
     def applies(self, source: str) -> list[Site]:
         """See ``Transform``; a text that the grammar cannot follow has no sites."""

@@ -302,8 +302,11 @@ def load_task(folder: Path, interpreted: bool = False) -> Task:
         spec = spec.model_copy(update={"workloads": spec.interpreted, "checked": (), "held_out": ()})
     try:
         source = (folder / spec.source).read_text()
+    except FileNotFoundError:
+        raise UserError(f"There is no file {folder / spec.source}.", "Correct 'source' in task.toml.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{folder / spec.source} cannot be read: {error}.", "Correct 'source' in task.toml.") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{folder / spec.source} cannot be read: {why}.", "Correct 'source' in task.toml.") from None
     module = load_reference(folder / spec.reference)
     if spec.contract == "triton":
         from team.tasks.triton import triton_task

@@ -60,8 +60,8 @@ def _convolution(
     stride, padding, dilation = (_each(one, dims) for one in (stride, padding, dilation))
     kernel = weight.shape[2:]
     shape = shape_of(node)
-    place = _transposed if transposed else _straight
-    read = place(x, weight, stride, padding, dilation, groups, shape)
+    along = list(zip(stride, dilation, padding, x.shape[2:], strict=True))
+    read = _products(x, weight, along, groups, shape, transposed)
     channels = x.shape[1] // groups
     total = work.stage("conv", shape, dtype_of(node), read, loops=(channels, *kernel), combine="sum", finish=None)
     if bias is None:
@@ -73,33 +73,50 @@ def _convolution(
     return Value(shape, dtype_of(node), at, lazy=True)
 
 
-def _straight(
+def _products(
     x: Value,
     weight: Value,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
+    along: Sequence[tuple[int, int, int, int]],
     groups: int,
     shape: tuple[int, ...],
+    transposed: bool,
 ) -> Callable[[Syntax, Index, Index], Expression]:
+    """One input times its weight. ``along``: stride, dilation, padding and the input's size of each dim."""
     per_group, channels = shape[1] // groups, x.shape[1] // groups
+    place = _transposed if transposed else _straight
 
     def body(p: Syntax, index: Index, inner: Index) -> Expression:
-        batch, out, spots = index[0], index[1], list(index)[2:]
-        channel, window = inner[0], list(inner)[1:]
-        places = [
-            _moved(spot, s, w, d, pad)
-            for spot, s, w, d, pad in zip(spots, stride, window, dilation, padding, strict=True)
-        ]
+        (batch, out, *spots), (channel, *window) = index, inner
+        found = [place(p, spot, w, *one) for spot, w, one in zip(spots, window, along, strict=True)]
+        places, tests = [one for one, _ in found], [test for _, tests in found for test in tests]
         source = _channel(p, out, channel, per_group, channels, groups)
-        checked = [pad > 0 for pad in padding]
+        pair = [source, out if groups == 1 else p.remainder(out, per_group)] if transposed else [out, channel]
 
         def read() -> Expression:
-            return p.infix("*", x.at(p, [batch, source, *places]), weight.at(p, [out, channel, *window]))
+            return p.infix("*", x.at(p, [batch, source, *places]), weight.at(p, [*pair, *window]))
 
-        return _inside(p, places, x.shape[2:], checked, read, p.literal(0.0, x.dtype))
+        return p.guarded(" & ".join(tests), read, p.literal(0.0, x.dtype)) if tests else read()
 
     return body
+
+
+def _straight(
+    p: Syntax, spot: Expression, window: Expression, stride: int, dilation: int, padding: int, size: int
+) -> tuple[Expression, list[Expression]]:
+    """Where a window's element lies along one dim, and what must hold for it to be inside."""
+    place = _moved(spot, stride, window, dilation, padding)
+    return place, [f"({place} >= 0)", f"({place} < {mark(size)})"] if padding > 0 else []
+
+
+def _transposed(
+    p: Syntax, spot: Expression, window: Expression, stride: int, dilation: int, padding: int, size: int
+) -> tuple[Expression, list[Expression]]:
+    """Which input reaches the output through a window's element, along one dim, and what must hold for one to do so."""
+    reach = scaled(window, dilation) or "0"
+    away = f"({enclosed(spot)} + {mark(padding)} - ({reach}))" if padding else f"({spot} - ({reach}))"
+    place = p.divided(away, stride)
+    whole = [f"({p.remainder(away, stride)} == 0)"] if stride > 1 else []
+    return place, [f"({away} >= 0)", *whole, f"({place} < {mark(size)})"]
 
 
 def _channel(p: Syntax, out: Expression, channel: Expression, per_group: int, channels: int, groups: int) -> Expression:
@@ -108,42 +125,6 @@ def _channel(p: Syntax, out: Expression, channel: Expression, per_group: int, ch
         return channel
     group = p.divided(out, per_group)
     return group if channels == 1 else f"{enclosed(group)} * {mark(channels)} + {channel}"
-
-
-def _transposed(
-    x: Value,
-    weight: Value,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-    shape: tuple[int, ...],
-) -> Callable[[Syntax, Index, Index], Expression]:
-    per_group, channels = shape[1] // groups, x.shape[1] // groups
-
-    def body(p: Syntax, index: Index, inner: Index) -> Expression:
-        batch, out, spots = index[0], index[1], list(index)[2:]
-        channel, window = inner[0], list(inner)[1:]
-        places, tests = [], []
-        for spot, s, w, d, pad, size in zip(spots, stride, window, dilation, padding, x.shape[2:], strict=True):
-            away = (
-                f"({enclosed(spot)} + {mark(pad)} - ({scaled(w, d) or '0'}))"
-                if pad
-                else f"({spot} - ({scaled(w, d) or '0'}))"
-            )
-            places.append(p.divided(away, s))
-            tests.append(f"({away} >= 0)")
-            tests += [f"({p.remainder(away, s)} == 0)"] if s > 1 else []
-            tests.append(f"({places[-1]} < {mark(size)})")
-        source = _channel(p, out, channel, per_group, channels, groups)
-        sink = out if groups == 1 else p.remainder(out, per_group)
-
-        def read() -> Expression:
-            return p.infix("*", x.at(p, [batch, source, *places]), weight.at(p, [source, sink, *window]))
-
-        return p.guarded(" & ".join(tests), read, p.literal(0.0, x.dtype))
-
-    return body
 
 
 @rule("max_pool2d_with_indices", "max_pool3d_with_indices")

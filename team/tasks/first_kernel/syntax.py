@@ -6,6 +6,7 @@ in their marks alone; ``dims`` replaces each mark by a number or by a product of
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -33,36 +34,36 @@ def scaled(index: Expression, size: int) -> Expression:
     return index if size == 1 else f"{enclosed(index)} * {mark(size)}"
 
 
-class Syntax:
+class Syntax(ABC):
     """One language. ``real`` is how a float dtype is computed with: float, or double for float64."""
 
+    @abstractmethod
     def load(self, name: str, flat: Expression, dtype: torch.dtype) -> Expression:
         """The element ``flat`` of a buffer, in the type that is computed with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def literal(self, value: float, dtype: torch.dtype) -> Expression:
         """A number of the graph."""
-        raise NotImplementedError
 
+    @abstractmethod
     def chosen(self, condition: Expression, yes: Expression, no: Expression) -> Expression:
         """Both may be evaluated."""
-        raise NotImplementedError
 
+    @abstractmethod
     def guarded(self, condition: Expression, yes: Callable[[], Expression], no: Expression) -> Expression:
         """``yes`` is read only where the condition holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def divided(self, index: Expression, size: int) -> Expression:
         """Integer division of a non-negative index."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call(self, function: str, *arguments: Expression) -> Expression:
         """A function of numbers by its common name, such as ``exp`` or ``maximum``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cast(self, value: Expression, dtype: torch.dtype) -> Expression:
         """To the type that ``dtype`` is computed with."""
-        raise NotImplementedError
 
     def remainder(self, index: Expression, size: int) -> Expression:
         """Of a non-negative index."""

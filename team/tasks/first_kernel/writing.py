@@ -1,11 +1,13 @@
 """The first kernel of a function: traced, lowered, written, its sizes named."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
 import torch
+from torch.fx import GraphModule
 
 from team.errors import UserError
 from team.tasks.first_kernel.dims import Fitted, Sized, fitted
@@ -15,6 +17,7 @@ from team.tasks.first_kernel.trace import traced
 from team.tasks.first_kernel.write_c import words_of, written_cpp, written_cuda
 from team.tasks.first_kernel.write_triton import written_triton
 
+log = logging.getLogger(__name__)
 Language = Literal["triton", "cuda", "cpp"]
 SUFFIXES: dict[Language, str] = {"triton": ".py", "cuda": ".cu", "cpp": ".cpp"}
 _WRITERS = {"triton": written_triton, "cuda": written_cuda, "cpp": written_cpp}
@@ -47,14 +50,16 @@ def first_kernel(
 
     Arguments that the function does not read are left out.
     """
-    base = _program(at({}), dims)
+    function = at({})
+    base = _program(function, _graph(function), dims)
     largest = max(one.elements for one in (*base.inputs, *base.outputs, *base.scratch))
     integer = "int" if largest < 2**31 else "long long"
 
     def written(changes: Mapping[str, int]) -> Sized | None:
         try:
-            program = _program(at(changes), dims) if changes else base
-        except Exception:  # noqa: BLE001  human-owned code may raise anything at sizes that nobody planned
+            program = _at_other_sizes(at, changes, dims) if changes else base
+        except UserError as error:
+            log.info("not written with %s: %s", dict(changes), error)
             return None
         shapes = {one.name: one.shape for one in (*program.inputs, *program.outputs)}
         return Sized(_WRITERS[language](program, said, integer), shapes)
@@ -64,9 +69,24 @@ def first_kernel(
     return FirstKernel(found.text, found.dims, found.shapes, tuple(base.inputs), tuple(base.outputs))
 
 
-def _program(function: Function, dims: Collection[str]) -> Program:
+def _at_other_sizes(
+    at: Callable[[Mapping[str, int]], Function], changes: Mapping[str, int], dims: Collection[str]
+) -> Program:
+    """``UserError`` where a person's code does not run so; what it says there is kept."""
+    try:
+        function = at(changes)
+        graph = _graph(function)
+    except Exception as error:  # noqa: BLE001  human-owned code may raise anything at sizes that nobody planned
+        raise UserError(f"The function does not run so: {error!r}.", "Its sizes stay numbers.") from None
+    return _program(function, graph, dims)
+
+
+def _graph(function: Function) -> GraphModule:
+    return traced(function.call, list(function.arguments.values()))
+
+
+def _program(function: Function, graph: GraphModule, dims: Collection[str]) -> Program:
     names = list(function.arguments)
-    graph = traced(function.call, [function.arguments[name] for name in names])
     program = lowered(graph, names, function.results, tuple(dims))
     read = {word for stage in program.stages for word in words_of(stage)}
     program.inputs = [one for one in program.inputs if one.name in read]

@@ -58,8 +58,11 @@ def _parsed(path: Path) -> tuple[str, ast.Module]:
     try:
         text = path.read_text()
         return text, ast.parse(text)
+    except FileNotFoundError:
+        raise UserError(f"There is no file {path}.", "Give a Python file with the function.") from None
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
-        raise UserError(f"{path} cannot be read: {error}.", "Give a Python file with the function.") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path} cannot be read: {why}.", "Give a Python file with the function.") from None
 
 
 def _parameters(named: Named, tree: ast.Module) -> list[str]:

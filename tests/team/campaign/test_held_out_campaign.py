@@ -1,7 +1,9 @@
 """A campaign with a shape that no mind is told of: what is made for the listed one alone is kept, and never lands."""
 
 import json
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,29 +14,11 @@ from protocol.messages import Verdict
 from roles.minds.scripted import Play
 from team.tasks.spec import HELD_OUT
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from held_out_on_disk import FAST, SECRET, SLOW, kernel, write_task
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-SECRET = 7919
-TASK = """\
-name = "doubled"
-source = "row_energy.cpp"
-[arguments]
-x = { shape = ["n"] }
-y = { shape = ["n"] }
-[shapes]
-unlisted = false
-reason = "this test is about what that check does not find"
-[[workloads]]
-name = "listed"
-dims = { n = 60000 }
-"""
-SLOW = "for (int i = 0; i < n; i++) { volatile float z = 0; for (int k = 0; k < 8; k++) z += 1; y[i] = 2 * x[i]; }"
-FAST = "for (int i = 0; i < n; i++) y[i] = 2 * x[i];"
-
-
-def kernel(body: str) -> str:
-    return f'extern "C" void solve(const float* x, float* y, int n) {{\n    {body}\n}}\n'
-
-
 WORDS = dict.fromkeys(("bottleneck", "evidence", "change", "mechanism", "disproof", "fallback", "cell"), "words")
 CASES = {
     "honest": (FAST, ""),
@@ -49,15 +33,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_kernel_for_the_listed_shape_alone_is_kept_and_does_not_land(case: str, bench: Bench) -> None:
     body, says = CASES[case]
-    texts = {"row_energy.cpp": kernel(SLOW), "task.toml": TASK}
-    texts["reference.py"] = "def reference(x, y):\n    y.copy_(2 * x)\n"
-    texts[HELD_OUT] = f'[[workloads]]\nname = "secret"\ndims = {{ n = {SECRET} }}\n'
-    for name, text in texts.items():
-        (bench.task / name).write_text(text)
+    shutil.rmtree(bench.task)
+    write_task(bench.task)
     git(bench.task, "add", ".")
     git(bench.task, "commit", "-q", "-m", "hold one out")
     plan = {**WORDS, "technique": "special", "category": "loop-order", "expected_gain": 0.5}
-    variant = {"files": {"row_energy.cpp": kernel(body)}, "parameters": {}}
+    variant = {"files": {"doubled.cpp": kernel(body)}, "parameters": {}}
     play = Play.model_validate({"proposals": [{"plan": plan, "variants": [variant]}]})
     script, law = bench.task.parent / "script.json", bench.task.parent / "campaign.toml"
     script.write_text(json.dumps(play.model_dump(mode="json")))
@@ -70,7 +51,7 @@ def test_a_kernel_for_the_listed_shape_alone_is_kept_and_does_not_land(case: str
     refused = [body.why for body in bodies if isinstance(body, ev.LandingRefused)]
     assert len(state.landed) == (not says), done.stdout
     assert [says in why for why in refused] == [True] * bool(says), refused
-    assert str(SECRET) not in done.stdout
-    told = subprocess.run(["grep", "-rl", str(SECRET), str(bench.run / "worktrees")], capture_output=True, text=True)
+    assert SECRET not in done.stdout
+    told = subprocess.run(["grep", "-rl", SECRET, str(bench.run / "worktrees")], capture_output=True, text=True)
     assert told.stdout == ""
     assert (Path(bench.run) / "trusted" / HELD_OUT).is_file()

@@ -110,6 +110,21 @@ def test_a_size_that_no_product_explains_stays_a_number() -> None:
     assert "11" in kernel.text
 
 
+def test_where_a_persons_code_fails_its_size_stays_a_number_and_the_reason_is_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def picky(changes: dict[str, int]) -> Function:
+        if changes:
+            raise ZeroDivisionError("eight or nothing")
+        x = torch.empty(8, device="meta")
+        return Function(lambda x: x * 2, {"x": x}, ["out"])
+
+    with caplog.at_level("INFO"):
+        kernel = first_kernel(picky, {"width": 8}, "cpp", "said")
+    assert kernel.dims == {}
+    assert "eight or nothing" in caplog.text
+
+
 def test_what_cannot_be_written_is_one_sentence() -> None:
     x = torch.empty(4, 4, device="meta")
     function = Function(torch.linalg.det, {"x": x}, ["out"])

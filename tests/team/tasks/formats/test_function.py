@@ -107,6 +107,11 @@ def test_what_cannot_be_taken_is_one_sentence(function: str, example: str, says:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
 
 
+def test_a_file_that_is_not_there_is_named_without_the_systems_number(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no file .*nowhere\.py\.$"):
+        init(tmp_path / "nowhere.py:gelu", example="torch.randn(4)", language="cpp")
+
+
 def test_only_a_function_has_an_example(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="Leave out --example"):
         init(written(tmp_path), example="torch.randn(4)")
