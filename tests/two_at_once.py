@@ -70,14 +70,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @contextmanager
-def _machine(test: str) -> Iterator[None]:
+def machine(test: str, lock: Path = Path(__file__)) -> Iterator[None]:
     """Shared by what may run side by side. This file is the lock, so two runs in one checkout respect each other."""
-    with Path(__file__).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if alone(test) else fcntl.LOCK_SH)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX if alone(test) else fcntl.LOCK_SH)
         try:
             yield
         finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)  # whatever a test has forked may hold this file open
+            fcntl.flock(held, fcntl.LOCK_UN)  # whatever a test has forked may hold the file open
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -85,5 +85,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Around everything, so that no timeout counts the waiting."""
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    with _machine(item.nodeid):
+    with machine(item.nodeid):
         return (yield)
