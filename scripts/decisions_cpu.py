@@ -26,8 +26,8 @@ from protocol.sequential import calibrate, decide
 from team.devices import cpu_device
 from team.devices.cpu import CpuDevice, cpu_devices
 from team.judge.alarm import refuse_unbelievable
+from team.judge.artifact import Artifact
 from team.judge.bench import quiet_torch
-from team.judge.build import Artifact
 from team.judge.check import Checker
 from team.judge.failures import Failed
 from team.judge.ground import CpuGround

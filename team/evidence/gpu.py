@@ -16,7 +16,7 @@ from team.evidence.readings import top
 from team.evidence.reports import profiles_of
 from team.evidence.roofline import is_near_peak, roofline
 from team.evidence.subject import Tools, permission, timed, write_plan
-from team.judge.build import Artifact
+from team.judge.artifact import Artifact
 from team.tasks.spec import Workload
 from team.tasks.task import Task
 

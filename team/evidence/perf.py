@@ -15,7 +15,8 @@ from team.evidence.counters import counted, missing_counters
 from team.evidence.ncu import NcuFailed
 from team.evidence.roofline import peaks_for, roofline
 from team.evidence.subject import timed
-from team.judge.build import Artifact, Builder, Recipe
+from team.judge.artifact import Artifact
+from team.judge.build import Builder, Recipe
 from team.judge.cpu_roofs import ensure_roofs
 from team.judge.cuda.sanitize import launch_plan
 from team.judge.shim import shim_recipe

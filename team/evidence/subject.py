@@ -15,7 +15,8 @@ from pathlib import Path
 
 from team.devices.cuda import CudaDevice
 from team.evidence.ncu import Kind, NcuFailed, collect
-from team.judge.build import Artifact, Builder
+from team.judge.artifact import Artifact
+from team.judge.build import Builder
 from team.judge.cuda.build import kernel_recipe, lent_signature
 from team.judge.cuda.sanitize import launch_plan, standalone_recipe
 from team.judge.shim import shim_recipe

@@ -13,7 +13,8 @@ from protocol.messages import Outcome
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
 from team.judge.arena import Arena, Layout, Lease, arrange, pointer_mask
-from team.judge.build import Artifact, Builder
+from team.judge.artifact import Artifact
+from team.judge.build import Builder
 from team.judge.failures import Failed, RunnerEnded, RunnerFaulted, RunnerLied, RunnerRaised, RunnerSilent, Side
 from team.judge.runner.process import START_S, RunnerProcess, Sample, program_recipe
 from team.judge.shim import shim_recipe

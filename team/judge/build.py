@@ -4,10 +4,8 @@ Trusted: the compiler, its flags, the cache and its manifests. Not trusted: the 
 is loaded later are the very bytes that were hashed (see ``sealed_copy``), never a path that could change in between.
 """
 
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +18,7 @@ from typing import Any
 
 from protocol.messages import Build
 from team.errors import UserError
+from team.judge.artifact import Artifact, Library, cached, published
 from team.judge.compiler import Compiled, Crossing, confined, run_compiler
 from team.judge.failures import BuildFailed, Foreign
 from team.judge.timeline import TIMELINE
@@ -37,26 +36,6 @@ _INSTALL = {
     "nvcc": "Install the CUDA toolkit and put its bin folder on the PATH.",
 }
 _SYSTEM = ("/usr/", "/lib/", "/opt/")
-
-
-@dataclass(frozen=True)
-class Library:
-    """A trusted shared object that a kernel is linked with, and the hash of its bytes: a runner loads it first."""
-
-    path: Path
-    digest: str
-
-    @classmethod
-    def of(cls, path: Path) -> "Library":
-        """The library as it lies there now."""
-        return cls(path, hashlib.sha256(path.read_bytes()).hexdigest())
-
-    def verified_bytes(self) -> bytes:
-        """Its bytes, which must be those that the kernel was linked with."""
-        data = self.path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != self.digest:
-            raise UserError(f"{self.path} has changed since a kernel was linked with it.", "Start the judge again.")
-        return data
 
 
 @dataclass(frozen=True)
@@ -83,47 +62,10 @@ class Recipe:
         return (*headers, *(str(library.path.parent) for library in self.libraries))
 
 
-@dataclass(frozen=True)
-class Artifact:
-    """A built shared object or program: its bytes' place in the cache and the record of its build."""
-
-    path: Path
-    build: Build
-    libraries: tuple[Library, ...] = ()
-
-    @property
-    def listed(self) -> str:
-        """Paths of all that is loaded for it, in order, as the standalone programs take them."""
-        return ":".join(str(one) for one in (*(library.path for library in self.libraries), self.path))
-
-    def sealed_copy(self) -> int:
-        """A file descriptor of a sealed memory file with the artifact's bytes, verified against the manifest."""
-        return sealed_memory(self.verified_bytes())
-
-    def verified_bytes(self) -> bytes:
-        """The artifact's bytes, verified against the manifest."""
-        data = self.path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != self.build.artifact:
-            raise UserError(
-                f"The cached artifact {self.path} does not match its manifest.", "Delete that folder; it is rebuilt."
-            )
-        return data
-
-
 def kernel_flags(numerics: str, override: tuple[str, ...] | None) -> tuple[str, ...]:
     """The judge's flags for a C++ kernel; only 'approximate' numerics permit fast-math."""
     chosen = CPU_FLAGS if override is None else override
     return (*chosen, *SHAPE_FLAGS, *(APPROXIMATE_FLAGS if numerics == "approximate" else ()))
-
-
-def sealed_memory(data: bytes) -> int:
-    """A file descriptor of a memory file with these bytes that nobody can change any more."""
-    descriptor = os.memfd_create("kernelteam-artifact", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with open(descriptor, "wb", closefd=False) as stream:
-        stream.write(data)
-    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
-    return descriptor
 
 
 def vectoriser_remarks(output: str) -> tuple[str, ...]:
@@ -164,7 +106,7 @@ class Builder:
 
     def _built(self, recipe: Recipe, inspect: Callable[[str], None]) -> Artifact:
         folder = (home() / "programs" if recipe.ours else self._cache) / self._key(recipe)
-        known = _cached(folder)
+        known = cached(folder)
         if known is not None:
             return known
         started = time.monotonic()
@@ -243,7 +185,7 @@ class Builder:
         return ["--keep", "--keep-dir", "../expanded"]
 
     def _store(self, folder: Path, artifact: Path, recipe: Recipe, output: str, seconds: float) -> Artifact:
-        """Publish a finished build atomically; of two builders that race, one wins and both agree."""
+        """Keep a finished build with its record."""
         build = Build(
             compiler=compiler_identity(self._compiler),
             flags=recipe.flags,
@@ -251,13 +193,7 @@ class Builder:
             artifact=hashlib.sha256(artifact.read_bytes()).hexdigest(),
             remarks=(*recipe.remarks, *self._remarks_of(output)),
         )
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as room:  # a name there appears at once or not at all
-            staged = Path(room) / "publish"
-            staged.mkdir()
-            shutil.move(artifact, staged / "artifact")
-            (staged / "manifest.json").write_text(build.model_dump_json())
-            return _published(staged, folder) or Artifact(folder / "artifact", build)
+        return published(folder, artifact, build)
 
 
 @cache
@@ -281,30 +217,6 @@ def cpu_identity() -> str:
         return "unknown"
     keep = {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}
     return hashlib.sha256("\n".join(sorted(keep)).encode()).hexdigest()[:16]
-
-
-def _cached(folder: Path) -> Artifact | None:
-    """The artifact in ``folder`` when its manifest is there and its bytes still match."""
-    path = folder / "artifact"
-    try:
-        build = Build.model_validate_json((folder / "manifest.json").read_text())
-        intact = hashlib.sha256(path.read_bytes()).hexdigest() == build.artifact
-    except (OSError, ValueError):
-        return None
-    return Artifact(path, build.model_copy(update={"cached": True})) if intact else None
-
-
-def _published(staged: Path, folder: Path) -> Artifact | None:
-    """Move a build to its place, unless another builder's is there, which somebody may be using by now: that one."""
-    if (other := _cached(folder)) is not None:
-        return other
-    shutil.rmtree(folder, ignore_errors=True)  # one that is there is damaged
-    try:
-        staged.rename(folder)
-    except OSError:
-        if (other := _cached(folder)) is None:
-            raise
-    return other
 
 
 def _expanded(room: Path) -> str:

@@ -13,8 +13,8 @@ from protocol.messages import WorkloadCheck
 from protocol.policy import Policy
 from team.errors import UserError
 from team.judge.arena import Layout
+from team.judge.artifact import Artifact
 from team.judge.bench import Bench, Errors, Stand
-from team.judge.build import Artifact
 from team.judge.failures import Failed, Side
 from team.judge.inputs import InputSource, Profile, shaped
 from team.judge.timeline import TIMELINE

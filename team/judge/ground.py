@@ -9,8 +9,8 @@ from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
 from team.devices.peaks import keep_peaks, known_peaks
 from team.judge import pairs
+from team.judge.artifact import Artifact
 from team.judge.bench import Bench
-from team.judge.build import Artifact
 from team.judge.check import Record
 from team.judge.cpu_roofs import ensure_roofs
 from team.judge.cuda import contest as cuda

@@ -8,8 +8,8 @@ import torch
 
 from protocol.messages import Outcome
 from team.judge.arena import Layout
+from team.judge.artifact import Artifact
 from team.judge.bench import Bench
-from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
 from team.judge.failures import Failed, Side
 from team.judge.inputs import InputSource

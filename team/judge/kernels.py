@@ -14,7 +14,8 @@ from protocol.policy import Policy
 from team.devices.cpu import CpuDevice
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
-from team.judge.build import Artifact, Builder, Recipe, kernel_flags
+from team.judge.artifact import Artifact
+from team.judge.build import Builder, Recipe, kernel_flags
 from team.judge.compiler import compile_jobs
 from team.judge.cuda.build import kernel_recipe
 from team.judge.cuda.phases import side_by_side

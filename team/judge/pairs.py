@@ -17,8 +17,8 @@ from protocol.messages import Outcome, Restart
 from protocol.pairs import Pair
 from protocol.policy import Policy
 from team.judge.arena import Layout, Lease, slot_size
+from team.judge.artifact import Artifact
 from team.judge.bench import IDLE_SET, Bench, Stand, random_sides
-from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
 from team.judge.clocks import ClockAudit, below_floor, complaint
 from team.judge.failures import Failed

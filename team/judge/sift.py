@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from math import log
 
 from protocol.messages import Outcome
+from team.judge.artifact import Artifact
 from team.judge.bench import Stand
-from team.judge.build import Artifact
 from team.judge.check import Record
 from team.judge.failures import Failed
 from team.judge.ground import Ground

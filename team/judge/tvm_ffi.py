@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from team.errors import UserError
-from team.judge.build import Library, Recipe
+from team.judge.artifact import Library
+from team.judge.build import Recipe
 
 PACKAGE = "apache-tvm-ffi"
 _MODULE = "tvm_ffi"

@@ -11,8 +11,9 @@ from protocol.messages import Outcome
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
 from team.judge.arena import Arena, Layout, Lease, arrange, pointer_mask
+from team.judge.artifact import Artifact
 from team.judge.bench import Bench, Stand, T
-from team.judge.build import Artifact, Builder
+from team.judge.build import Builder
 from team.judge.cuda.build import lent_signature, program_recipe
 from team.judge.cuda.card import Card
 from team.judge.cuda.pool import Pool

@@ -17,8 +17,8 @@ from protocol.pairs import Pair
 from protocol.policy import Policy
 from team.devices.telemetry import disturbance
 from team.judge.arena import slot_size
+from team.judge.artifact import Artifact
 from team.judge.bench import IDLE_SET
-from team.judge.build import Artifact
 from team.judge.check import Deadlines, Record
 from team.judge.clocks import below_floor
 from team.judge.cuda.bench import ALIGNMENT, CudaBench, CudaStand

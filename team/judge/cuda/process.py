@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from team.devices.cuda import CudaDevice
 from team.judge.arena import Arena
-from team.judge.build import Artifact
+from team.judge.artifact import Artifact
 from team.judge.failures import RunnerFaulted, RunnerLied
 from team.judge.runner.process import START_S, RunnerProcess, Sample, libraries_of
 from team.judge.timeline import TIMELINE

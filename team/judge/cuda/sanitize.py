@@ -22,7 +22,8 @@ from protocol.methods import Sanitized as Told
 from protocol.methods import Tool
 from team.devices.cuda import CudaDevice
 from team.errors import UserError
-from team.judge.build import Artifact, Builder, Recipe
+from team.judge.artifact import Artifact
+from team.judge.build import Builder, Recipe
 from team.judge.cuda.build import architecture, lent_signature
 from team.judge.shim import scalar_word, shim_recipe
 from team.judge.unlisted import smallest

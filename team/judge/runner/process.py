@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from protocol import wire
-from team.judge.build import Artifact, Library, Recipe, sealed_memory
+from team.judge.artifact import Artifact, Library, sealed_memory
+from team.judge.build import Recipe
 from team.judge.failures import JudgeDied, RunnerEnded, RunnerGreedy, RunnerLied, RunnerSilent
 
 PROGRAM_FLAGS = ("-O2", "-std=c++17", "-Wl,-z,now,-z,relro")

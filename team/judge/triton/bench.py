@@ -18,8 +18,8 @@ import msgpack
 
 from team.errors import UserError
 from team.judge.arena import Arena, Layout, Lease
+from team.judge.artifact import Artifact
 from team.judge.bench import IDLE_SET, Bench, Stand
-from team.judge.build import Artifact
 from team.judge.failures import RunnerRaised, Side
 from team.judge.runner.process import RunnerProcess
 from team.judge.triton import host

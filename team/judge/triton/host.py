@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from team.errors import UserError
-from team.judge.build import Artifact, Builder, Recipe
+from team.judge.artifact import Artifact
+from team.judge.build import Builder, Recipe
 
 HERE = Path(__file__).parent
 _RUNNER = HERE.parent / "runner"

@@ -24,7 +24,8 @@ from pydantic import ValidationError
 
 from protocol.messages import Build, DeviceInfo, Outcome
 from team.devices.cuda import CudaDevice
-from team.judge.build import Artifact, Builder
+from team.judge.artifact import Artifact
+from team.judge.build import Builder
 from team.judge.failures import BuildFailed, Failed, Side
 from team.judge.screen.python import screen_python
 from team.judge.triton import host

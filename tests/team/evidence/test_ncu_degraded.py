@@ -14,7 +14,8 @@ from team.evidence import ncu
 from team.evidence.gpu import profile_kernel
 from team.evidence.ncu import Kind, NcuFailed, collect, collect_adaptively, failure, find_ncu, installed
 from team.evidence.subject import Tools
-from team.judge.build import Artifact, Recipe
+from team.judge.artifact import Artifact
+from team.judge.build import Recipe
 from team.tasks.task import Task, load_task
 
 HERE = Path(__file__).parent

@@ -15,7 +15,8 @@ from roles.techniques.hazards import ALL, HAZARDS, tools_for
 from team.desk import Desk
 from team.devices import discover
 from team.duties import perform_verification
-from team.judge.build import Artifact, Builder, Recipe
+from team.judge.artifact import Artifact
+from team.judge.build import Builder, Recipe
 from team.judge.client import Judge
 from team.judge.cuda.sanitize import findings_beyond
 from team.judge.request import Compare, Sanitize
