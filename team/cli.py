@@ -190,13 +190,14 @@ def wrap_up(campaign: RunArgument = None) -> None:
 def status(campaign: RunArgument = None, as_json: AsJson = False) -> None:
     """Where a campaign stands; works while it runs and after it died."""
     from team.report.status import status as status_of
-    from team.report.status_view import render_status
     from team.runs import find_run
 
     found = status_of(find_run(campaign).folder)
     if as_json:
         typer.echo(_as_json(found))
     else:
+        from team.report.status_view import render_status
+
         _print(render_status(found))
 
 
