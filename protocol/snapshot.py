@@ -22,7 +22,7 @@ from protocol.state import apply
 from protocol.wire import WireError, decode, pack
 
 EVERY = 2000
-SHARE = 40
+SHARE = 50
 """Events between two snapshots, which is what a reader folds at most beyond one: so many, or that part of the ledger.
 
 What a state holds grows with the ledger, so at equal distances the cost of snapshots per event would grow, too.
