@@ -17,6 +17,16 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _FOUND = os.environ.get(_VISIBLE)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Whatever a test or its fixtures have bound this process to, the next test has all of its cores again."""
+    before = os.sched_getaffinity(0)
+    try:
+        return (yield)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 @pytest.fixture
 def every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The GPUs that were visible at the start, whatever an earlier test has pinned this process to."""
