@@ -1,6 +1,6 @@
 """Whether the coordinator's work per event grows with its ledger: function calls per event, early and late.
 
-    python scripts/coordinator_calls.py [--agents 1000] [--events 98000] [--window 12000] [--json FILE]
+    python scripts/coordinator_calls.py [--agents 1000] [--first 12000] [--events 98000] [--window 12000] [--json FILE]
 
 ``scripts/bench_coordinator.py`` measures seconds, which swing with the machine's pace by more than the growth that is
 looked for. This counts instead: the same campaign under cProfile, which sees every call of a Python or a C function, in
@@ -66,7 +66,7 @@ def told(early: dict[Function, tuple[float, float]], late: dict[Function, tuple[
 
 async def campaign(path: Path, asked: argparse.Namespace) -> dict[str, Any]:
     lead, window = Lead(path), asked.window
-    both = [(window, 2 * window), (asked.events - window, asked.events)]
+    both = [(asked.first, asked.first + window), (asked.events - window, asked.events)]
     work = asyncio.create_task(play(lead, Agents(1), asked.agents, asked.events + 100, CALLERS))
     early, late = [await counted(lead, begin, end) for begin, end in both]
     await work
@@ -77,6 +77,7 @@ async def campaign(path: Path, asked: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=12_000, help="where the early window begins")
     parser.add_argument("--events", type=int, default=98_000)
     parser.add_argument("--window", type=int, default=12_000)
     parser.add_argument("--json", type=Path, help="write the result here, too")
