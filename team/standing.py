@@ -144,9 +144,9 @@ def times_of(measured: Measurement) -> dict[str, tuple[float, float, float]]:
     found: dict[str, tuple[float, float, float]] = {}
     for name in measured.restarts[0].pairs if measured.restarts else ():
         values = [
-            fmean(log(getattr(pair, side)) for pair in restart.pairs[name])
-            for restart in measured.restarts
-            for side in ("base_ns", "candidate_ns")
+            fmean(map(log, column))
+            for pairs in (restart.pairs[name] for restart in measured.restarts)
+            for column in (pairs.base_ns, pairs.candidate_ns)
         ]
         centre = trimmed_location(np.array(values))
         low, high = (exp(float(centre.bound(ERROR, side))) for side in (-1, 1))

@@ -83,11 +83,11 @@ def _run(asked: list[str], folder: Path, device: str, package: Path | None, eval
     ) as process:
         try:
             output, errors = process.communicate(timeout=limit)
-        except BaseException as ended:
-            os.killpg(process.pid, signal.SIGKILL)  # the candidate runs in a child of it
-            if not isinstance(ended, subprocess.TimeoutExpired):
-                raise
+        except subprocess.TimeoutExpired:
             raise UserError(f"flashinfer-bench did not end within {limit} s.", "Confirm fewer workloads.") from None
+        finally:
+            if process.returncode is None:  # too late, or interrupted
+                os.killpg(process.pid, signal.SIGKILL)  # the candidate runs in a child of it
     return errors.strip() or output.strip()
 
 

@@ -2,8 +2,11 @@
 
 import json
 import math
+import os
+import select
 import tomllib
 import types
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -258,6 +261,23 @@ def test_without_the_package_its_opinion_is_not_to_be_had(packed: Solution, monk
     monkeypatch.setattr("team.tasks.formats.flashinfer.official.PACKAGE", "flashinfer_bench_that_is_not_there")
     with pytest.raises(UserError, match="not installed"):
         confirm(DEFINITION, [], packed, None)
+
+
+@pytest.mark.slow
+def test_what_the_package_started_ends_with_it_at_the_limit(
+    packed: Solution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, told = tmp_path / "endless_stand_in" / "cli", tmp_path / "pid"
+    place.mkdir(parents=True)
+    starts = "child = subprocess.Popen(['sleep', '600'])"
+    says = f"pathlib.Path({str(told)!r}).write_text(str(child.pid))"
+    (place / "main.py").write_text(f"import pathlib, subprocess\ndef cli():\n {starts}; {says}; child.wait()\n")
+    monkeypatch.setattr("team.tasks.formats.flashinfer.official.PACKAGE", "endless_stand_in")
+    monkeypatch.setattr("team.tasks.formats.flashinfer.official.TIMEOUT_S", 5)
+    with pytest.raises(UserError, match="did not end within 5 s"):
+        confirm(DEFINITION, [], packed, None, package=tmp_path)
+    with suppress(ProcessLookupError):  # it was reaped already
+        assert select.select([os.pidfd_open(int(told.read_text()))], [], [], 10)[0], "it lives"
 
 
 def test_init_and_export_know_definitions_and_solutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
